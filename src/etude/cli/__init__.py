@@ -1,0 +1,1 @@
+"""The command line. A composition root; starts the processes by name."""

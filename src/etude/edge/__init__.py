@@ -1,0 +1,1 @@
+"""Whatever hosts a practice: journal, session writer, confidence router, outbox."""

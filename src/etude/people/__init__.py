@@ -1,0 +1,1 @@
+"""Learners, staff, devices and their holders, tokens, audit log, erasure."""

@@ -1,0 +1,1 @@
+"""The test kit: ships, so that plug-ins and course authors can use it too."""

@@ -1,0 +1,1 @@
+"""HTTP: the API and its pages. A composition root."""
