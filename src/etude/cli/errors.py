@@ -1,0 +1,27 @@
+"""What can go wrong at the command line itself."""
+
+from etude.errors import ConflictError, InvalidError, UnavailableError
+
+
+class CommandNeedsExtraError(UnavailableError):
+    """The command is part of an extra that is not installed; `install` is the line that adds it."""
+
+    code = "COMMAND_NEEDS_EXTRA"
+
+
+class FolderUnusableError(UnavailableError):
+    """A folder that the command needs cannot be made or written."""
+
+    code = "FOLDER_UNUSABLE"
+
+
+class BackupTargetError(ConflictError):
+    """The target of a backup exists already; a backup never overwrites one."""
+
+    code = "BACKUP_TARGET_EXISTS"
+
+
+class BackupInvalidError(InvalidError):
+    """A backup does not hold what it says, so nothing may be restored from it."""
+
+    code = "BACKUP_INVALID"

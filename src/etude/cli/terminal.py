@@ -1,0 +1,76 @@
+"""What every command shares: the language, JSON on stdout, everything else on stderr.
+
+Nothing but data goes to stdout (`cli.md`), so that a command can stand in a pipe; what is said to
+the person at the terminal goes to stderr in their language.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from etude.errors import EtudeError
+from etude.i18n import DEFAULT_LOCALE, LOCALES, text
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+_locale: ContextVar[str] = ContextVar("locale", default=DEFAULT_LOCALE)
+
+LOCALE_VARIABLES: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
+
+
+def locale() -> str:
+    """Return the language of this run, `en` or `zh-CN`."""
+    return _locale.get()
+
+
+def use_locale(tag: str) -> None:
+    """Speak `tag` (one of `LOCALES`) from here on."""
+    _locale.set(tag)
+
+
+def wanted_locale(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return the language that `--locale` names, else the environment, else English.
+
+    Read before the arguments are parsed, so that help and usage errors are in it too. The first
+    variable that is set decides, as POSIX has it (Base Definitions §8.2).
+    """
+    given = list(arguments)
+    for place, argument in enumerate(given):
+        if argument == "--locale" and place + 1 < len(given):
+            return given[place + 1] if given[place + 1] in LOCALES else DEFAULT_LOCALE
+        if argument.startswith("--locale="):
+            tag = argument.partition("=")[2]
+            return tag if tag in LOCALES else DEFAULT_LOCALE
+        if not argument.startswith("-"):
+            break
+    chosen = next((environment[name] for name in LOCALE_VARIABLES if environment.get(name)), "")
+    return "zh-CN" if chosen.lower().startswith("zh") else DEFAULT_LOCALE
+
+
+def print_json(value: object) -> None:
+    """Write `value` to stdout as one indented JSON document."""
+    encoded = msgspec.json.encode(value)
+    sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
+
+
+def print_text(line: str) -> None:
+    """Write one line of the command's answer to stdout."""
+    sys.stdout.write(line + "\n")
+
+
+def say(key: str, /, **params: object) -> None:
+    """Tell the person at the terminal `key` of the catalogue, on stderr."""
+    sys.stderr.write(text(key, locale(), **params) + "\n")
+    sys.stderr.flush()
+
+
+def explain(error: EtudeError) -> str:
+    """Return the error's message in this run's language."""
+    try:
+        return text(f"error.{error.code}", locale(), **error.params)
+    except KeyError:  # a plug-in's error without a message must not hide the error itself
+        return str(error)
