@@ -11,6 +11,7 @@ in `docs/crash-points.md`; outside tests they cost one comparison.
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def armed(action: Callable[[str], None]) -> Iterator[None]:
 
 
 def arm_from_environment(variable: str = "ETUDE_CRASH_AT") -> None:
-    """Arm `kill -9` on oneself at the crash point that `variable` names (`name` or `name:count`)."""
+    """Arm `kill -9` on oneself at the crash point that `variable` holds: `name` or `name:count`."""
     wanted = os.environ.get(variable)
     if not wanted:
         return
@@ -77,9 +78,21 @@ class AppendFile:
         """Cut the file back to `size` bytes."""
         os.ftruncate(self._descriptor, size)
 
+    def write_all(self, data: bytes) -> None:
+        """Append every byte, however many calls the system needs.
+
+        A failure in the middle leaves a part behind: the caller cuts back with `truncate`.
+        """
+        view = memoryview(data)
+        while view:
+            view = view[self.write(bytes(view)) :]
+
     def sync(self) -> None:
-        """Return once the content is on the disk (`fdatasync`)."""
-        os.fdatasync(self._descriptor)
+        """Return once the content is on the disk (`fdatasync`; `fsync` where there is none)."""
+        if sys.platform == "linux":
+            os.fdatasync(self._descriptor)
+        else:
+            os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Close the descriptor; syncs nothing."""
@@ -94,8 +107,12 @@ class Files:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         for folder in reversed(missing):
             with contextlib.suppress(FileExistsError):
-                folder.mkdir(mode)
+                self.make_one_folder(folder, mode)
             self.sync_folder(folder.parent)
+
+    def make_one_folder(self, path: Path, mode: int = 0o700) -> None:
+        """Create one folder; durable after `sync_folder` of its parent. `FileExistsError` else."""
+        path.mkdir(mode)
 
     def sync_folder(self, path: Path) -> None:
         """Make the entries of a folder durable (`fsync` of the folder)."""
@@ -106,7 +123,7 @@ class Files:
             os.close(descriptor)
 
     def open_append(self, path: Path, mode: int = 0o600) -> AppendFile:
-        """Open or create a file for appending; a created one is not durable before `sync_folder`."""
+        """Open or create a file for appending; a new one is durable after `sync_folder`."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         return AppendFile(path, os.open(path, flags, mode))
 
@@ -138,6 +155,10 @@ class Files:
     def remove(self, path: Path) -> None:
         """Remove a file if it is there; durable after `sync_folder`."""
         path.unlink(missing_ok=True)
+
+    def set_mode(self, path: Path, mode: int) -> None:
+        """Change the permission bits. Nothing relies on their outliving a power cut."""
+        path.chmod(mode)
 
 
 def replace_file(files: Files, path: Path, data: bytes, mode: int = 0o600) -> None:
