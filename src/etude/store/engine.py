@@ -1,0 +1,153 @@
+"""The database: opened once a process, read and written through short transactions."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any, Final, Literal, Self
+
+from sqlalchemy import Table
+from sqlalchemy.engine import URL
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from etude.files import crash_point
+from etude.store import sqlite
+from etude.store.connect import Translate, connected, mapped, parse_url, postgresql_adapter
+from etude.store.work import UnitOfWork
+
+Dialect = Literal["sqlite", "postgresql"]
+
+
+class Database:
+    """An open database. Lives as long as the process, belongs to one event loop."""
+
+    def __init__(
+        self, dialect: Dialect, reader: AsyncEngine, writer: AsyncEngine, translate: Translate
+    ) -> None:
+        """Bind the engines; use `Database.open`."""
+        self.dialect: Final = dialect
+        self._reader = reader
+        self._writer = writer
+        self._translate = translate
+
+    @classmethod
+    async def open(cls, url: str, *, connections: int = 8) -> Self:
+        """Connect to `sqlite:///<path>` or `postgresql://…` and make sure that it answers.
+
+        Args:
+            url: which database; a SQLite file is created if it is missing, its folder is not.
+            connections: how many are kept open for reading (PostgreSQL: for everything).
+
+        Raises:
+            DatabaseUrlError: the URL names another kind of database.
+            ExtraMissing: PostgreSQL is asked for and its driver is not installed.
+            StoreUnavailable: it does not answer.
+        """
+        database = cls(*_engines(parse_url(url), connections))
+        try:
+            async with database.transaction():
+                pass
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Close every connection; open transactions of other tasks fail."""
+        await self._reader.dispose()
+        if self._writer is not self._reader:
+            await self._writer.dispose()
+
+    async def __aenter__(self) -> Self:
+        """Return itself: `async with await Database.open(url) as database`."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.close()
+
+    @contextlib.asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """Open a read-only connection that sees one snapshot of the database.
+
+        Raises:
+            StoreUnavailable: the database is away, busy or damaged.
+        """
+        with mapped(self._translate):
+            async with connected(self._reader) as connection:
+                if self.dialect == "postgresql":
+                    await connection.execution_options(
+                        isolation_level="REPEATABLE READ", postgresql_readonly=True
+                    )
+                yield connection
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[UnitOfWork]:
+        """Open a transaction for writing; it is durable when the block has ended without an error.
+
+        On SQLite it begins with `BEGIN IMMEDIATE`: writers wait for each other in order, so keep it
+        short, and never open one inside another.
+
+        Raises:
+            DiskFull: there was no room; nothing of the transaction is kept.
+            StoreBusy: somebody else held a lock for 30 s.
+            StoreUnavailable: the database is away or damaged.
+        """
+        with mapped(self._translate):
+            async with connected(self._writer) as connection, connection.begin() as begun:
+                work = await self._work(connection)
+                yield work
+                crash_point("store.transaction.before_commit")
+                await _to_the_end(begun.commit())
+            crash_point("store.transaction.committed")
+        await work.run_callbacks()
+
+    async def scrub(self, tables: Sequence[Table]) -> None:
+        """Rewrite `tables` without the remains of deleted rows (rulings.md 50, after an erasure).
+
+        SQLite rewrites the whole file and empties the write-ahead log. PostgreSQL rewrites the
+        tables; its own write-ahead log forgets at its next checkpoints. Both lock meanwhile.
+        """
+        with mapped(self._translate):
+            async with connected(self._writer) as connection:
+                if self.dialect == "sqlite":
+                    await _scrub_file(connection)
+                    return
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                quote = connection.dialect.identifier_preparer.format_table
+                for table in tables:
+                    await connection.exec_driver_sql(f"VACUUM (FULL) {quote(table)}")
+
+    async def _work(self, connection: AsyncConnection) -> UnitOfWork:
+        if self.dialect == "postgresql":
+            # SQLAlchemy begins with its first statement, which bulk code may never send.
+            await connection.exec_driver_sql("SELECT 1")
+        raw = await connection.get_raw_connection()
+        return UnitOfWork(self, connection, raw.driver_connection)
+
+
+def _engines(url: URL, connections: int) -> tuple[Dialect, AsyncEngine, AsyncEngine, Translate]:
+    if url.get_backend_name() == "sqlite":
+        reader, writer = sqlite.engine_to_read(url, connections), sqlite.engine_to_write(url)
+        return "sqlite", reader, writer, sqlite.translate
+    adapter = postgresql_adapter()
+    engine = adapter.engine(url, connections)
+    return "postgresql", engine, engine, adapter.translate
+
+
+async def _scrub_file(connection: AsyncConnection) -> None:
+    # Below SQLAlchemy, which would begin a transaction: VACUUM runs only outside one.
+    driver: Any = (await connection.get_raw_connection()).driver_connection
+    for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+        cursor = await driver.execute(statement)
+        await cursor.close()
+
+
+async def _to_the_end(commit: Coroutine[Any, Any, None]) -> None:
+    """Await to the end even if the task is cancelled: whether it was committed must be known."""
+    task = asyncio.create_task(commit)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        task.result()
+        raise

@@ -1,0 +1,102 @@
+"""Fixtures that every test may use. Databases: see `docs/database.md`, section on tests.
+
+The process that began the run (with xdist: the controller) owns the folder of templates and the
+PostgreSQL server; the first test that needs one of them makes it.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from etude.store import Database
+from etude.testing.databases import NoPostgres, TemplateDatabases
+
+Result = TypeVar("Result")
+Run = Callable[[Coroutine[Any, Any, Result]], Result]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        return
+    os.environ["ETUDE_TEST_OWNER"] = str(os.getpid())
+    # Short and outside tmp_path: the path of a Unix socket has at most 107 bytes, and the
+    # PostgreSQL user must be able to reach it.
+    folder = tempfile.mkdtemp(prefix="etude-test-")
+    Path(folder).chmod(0o711)
+    os.environ["ETUDE_TEST_FOLDER"] = folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        _databases().stop()
+
+
+def _databases() -> TemplateDatabases:
+    folder = Path(os.environ["ETUDE_TEST_FOLDER"])
+    return TemplateDatabases(folder, os.environ.get("ETUDE_TEST_POSTGRES_URL"))
+
+
+@contextlib.contextmanager
+def _postgres(*, migrated: bool) -> Iterator[str]:
+    if os.environ.get("ETUDE_TEST_SKIP_POSTGRES") == "1":
+        pytest.skip("ETUDE_TEST_SKIP_POSTGRES=1")
+    with contextlib.ExitStack() as stack:
+        try:
+            url = stack.enter_context(_databases().postgres(migrated=migrated))
+        except NoPostgres:
+            pytest.fail(
+                "no PostgreSQL server program: install it, give ETUDE_TEST_POSTGRES_URL,"
+                " or skip these tests knowingly with ETUDE_TEST_SKIP_POSTGRES=1"
+            )
+        yield url
+
+
+@pytest.fixture
+def run() -> Iterator[Run[Any]]:
+    """Run a coroutine to its end; all calls of one test share one event loop."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A migrated SQLite database of the test's own."""
+    return _databases().copy_sqlite(tmp_path / "etude.db")
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """A migrated PostgreSQL database of the test's own."""
+    with _postgres(migrated=True) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A migrated database of the test's own; the test runs once on each kind."""
+    name = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    return str(request.getfixturevalue(name))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without any table; the test runs once on each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    with _postgres(migrated=False) as url:
+        yield url
+
+
+@pytest.fixture
+def database(run: Run[Any], database_url: str) -> Iterator[Database]:
+    """`database_url`, opened on the loop of `run`."""
+    opened: Database = run(Database.open(database_url))
+    yield opened
+    run(opened.close())
