@@ -1,0 +1,193 @@
+"""What a person may change about an installation: environment variables named `ETUDE_…`.
+
+A setting needs a person who changes it; everything else is a constant beside the code it governs.
+There is no settings file: service managers and containers have one already. The command line's
+options win over the environment, the environment over the defaults. `docs/configuration.md` lists
+every setting; a test compares.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args
+
+import structlog
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from etude.errors import MalformedError
+
+PREFIX: Final = "ETUDE_"
+SQLITE_FILE: Final = "etude.db"
+
+Role = Literal["all", "ops", "server", "learner"]
+LogFormat = Literal["auto", "json", "console"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+# Read by other parts on purpose, and no setting of an installation.
+NOT_SETTINGS: Final = frozenset(
+    {
+        "ETUDE_CRASH_AT",  # test kit: end at a named crash point
+        "ETUDE_TEST_SKIP_POSTGRES",  # test kit (`rulings.md` 52)
+        "ETUDE_TOKEN",  # command line: the bearer token of `etude events upload`
+        "ETUDE_URL",  # command line: the server that `etude events upload` speaks to
+    }
+)
+
+log = structlog.get_logger("etude.settings")
+
+
+class SettingNotNumberError(MalformedError):
+    """A setting that must be a whole number in a range is not."""
+
+    code = "SETTING_NOT_NUMBER"
+
+
+class SettingNotChoiceError(MalformedError):
+    """A setting that must be one of a few words is not."""
+
+    code = "SETTING_NOT_CHOICE"
+
+
+class SettingNotUrlError(MalformedError):
+    """A setting that must be a URL of a known kind is not. The value is never shown: passwords."""
+
+    code = "SETTING_NOT_URL"
+
+
+class SettingNotPathError(MalformedError):
+    """A setting that must be a folder's path is not."""
+
+    code = "SETTING_NOT_PATH"
+
+
+SettingError = (
+    SettingNotNumberError | SettingNotChoiceError | SettingNotUrlError | SettingNotPathError
+)
+
+DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://")
+PUBLIC_SCHEMES: Final = ("http://", "https://")
+
+
+def default_data() -> Path:
+    """Return the folder of everything when nobody chose one: `$XDG_DATA_HOME/etude`."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "etude"
+
+
+def _absolute(path: Path) -> Path:
+    if "\0" in str(path):
+        message = "a path holds no NUL"
+        raise ValueError(message)
+    return path.expanduser().absolute()
+
+
+def _one_of(schemes: tuple[str, ...]) -> AfterValidator:
+    def check(url: str) -> str:
+        if not url.startswith(schemes) or len(url) <= len(url.split("/", 1)[0]) + 2:
+            message = f"must start with one of {schemes}"
+            raise ValueError(message)
+        return url.rstrip("/")
+
+    return AfterValidator(check)
+
+
+class Settings(BaseSettings):
+    """The settings of one installation, read once when a process starts. Frozen.
+
+    The environment variable of a field is its name in upper case behind `ETUDE_`. An empty
+    variable counts as not set.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True
+    )
+
+    data: Annotated[Path, AfterValidator(_absolute)] = Field(
+        default_factory=default_data, validate_default=True
+    )
+    """Folder of everything: SQLite database, blobs, keys. Created by `etude init`, mode 0700."""
+
+    database_url: Annotated[str, _one_of(DATABASE_SCHEMES)] = Field(
+        default_factory=lambda found: f"sqlite:///{found['data'] / SQLITE_FILE}"
+        if "data" in found
+        else ""
+    )
+    """`sqlite:///FILE` or `postgresql://…`. May hold a password: never logged, never shown."""
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Address that `web` listens on."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    """Port that `web` listens on; 0 takes any free one, which is printed."""
+
+    role: Role = "all"
+    """Which routes `web` serves (`docs/routes.md`)."""
+
+    log_level: LogLevel = "info"
+    """The least serious lines that are logged."""
+
+    log_format: LogFormat = "auto"
+    """`json`, one object a line; `console` for people; `auto`: console on a terminal, else json."""
+
+    public_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Where people reach this server (behind a proxy), for links in cards and QR codes."""
+
+    @property
+    def blobs(self) -> Path:
+        """Folder of recordings and other large files."""
+        return self.data / "blobs"
+
+    @property
+    def base_url(self) -> str:
+        """`public_url`, else the address that `web` listens on. No slash at the end."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or f"http://{host}:{self.port}"
+
+
+def load(**chosen: Any) -> Settings:  # noqa: ANN401 - what a shell gave, checked here
+    """Read the settings; `chosen` (the command line's options; None = not chosen) win.
+
+    Raises:
+        SettingNotNumberError, SettingNotChoiceError, SettingNotUrlError, SettingNotPathError:
+            naming the variable and what it must be.
+    """
+    for name in unknown_variables(os.environ):
+        log.warning("unknown setting", action="settings.unknown", variable=name)
+    given = {name: value for name, value in chosen.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise _explain(error) from None  # its text would show the value
+
+
+def unknown_variables(environment: Iterable[str]) -> list[str]:
+    """Return the `ETUDE_…` names that no part of Etude reads, sorted: misspelt ones, usually."""
+    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields} | NOT_SETTINGS
+    return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+
+
+def _explain(error: ValidationError) -> SettingError:
+    first = error.errors(include_url=False, include_context=False)[0]
+    name = str(first["loc"][0])
+    variable = f"{PREFIX}{name}".upper()
+    value = str(first["input"])[:100]
+    choices = _choices(name)
+    if choices:
+        return SettingNotChoiceError(variable=variable, value=value, choices=", ".join(choices))
+    if name == "port":
+        return SettingNotNumberError(variable=variable, value=value, minimum=0, maximum=65535)
+    schemes: Mapping[str, tuple[str, ...]] = {
+        "database_url": DATABASE_SCHEMES,
+        "public_url": PUBLIC_SCHEMES,
+    }
+    if name in schemes:
+        return SettingNotUrlError(variable=variable, schemes=", ".join(schemes[name]))
+    return SettingNotPathError(variable=variable, value=value)
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    return get_args(Settings.model_fields[name].annotation) if name in _WORDS else ()
+
+
+_WORDS: Final = frozenset({"role", "log_level", "log_format"})

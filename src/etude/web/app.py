@@ -1,0 +1,48 @@
+"""The HTTP application: every route, one error shape, one door."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from litestar import Litestar
+from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
+
+from etude.settings import Role
+from etude.web import health
+from etude.web.auth import guard
+from etude.web.declared import declaration
+from etude.web.front import Front
+from etude.web.problems import JSON_LIMIT_BYTES, answer_problem
+from etude.web.services import Services
+
+# Each noun's module exports `route_handlers`; a new one is added here.
+ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (*health.route_handlers,)
+
+
+def create_app(
+    services: Services, route_handlers: Iterable[HTTPRouteHandler] = ROUTE_HANDLERS
+) -> Front:
+    """Build the ASGI application for the role in `services.settings`.
+
+    Raises:
+        UndeclaredRouteError: a handler does not say who serves it and who may ask.
+    """
+    litestar = Litestar(
+        route_handlers=served_routes(services.settings.role, route_handlers),
+        guards=[guard],
+        exception_handlers={Exception: answer_problem},
+        state=State({"services": services, "readiness": health.Readiness()}),
+        request_max_body_size=JSON_LIMIT_BYTES,
+        openapi_config=None,  # `etude.web.openapi` serves the document, without pages
+        logging_config=None,
+        debug=False,
+        pdb_on_exception=False,
+    )
+    return Front(litestar, services.in_flight)
+
+
+def served_routes(
+    role: Role, route_handlers: Iterable[HTTPRouteHandler] = ROUTE_HANDLERS
+) -> list[HTTPRouteHandler]:
+    """Return the handlers that a `web` of `role` has (`rulings.md` 39)."""
+    return [handler for handler in route_handlers if declaration(handler).served(role)]
