@@ -1,9 +1,10 @@
 """What can go wrong in the store, as the rest of Etude sees it."""
+# ruff: noqa: N818 - each is named after the state it reports, as callers say it
 
 from etude.errors import ConflictError, InvalidError, NotFoundError, TooLargeError, UnavailableError
 
 
-class StoreUnavailable(UnavailableError):  # noqa: N818 - named after the state it reports
+class StoreUnavailable(UnavailableError):
     """The database cannot be reached or used now; `reason` is its own code, never its data."""
 
     code = "STORE_UNAVAILABLE"
@@ -27,13 +28,13 @@ class DiskFull(StoreUnavailable):
     code = "DISK_FULL"
 
 
-class SchemaBehind(UnavailableError):  # noqa: N818 - named after the state it reports
+class SchemaBehind(UnavailableError):
     """The database has an older schema than this version of Etude: upgrade it."""
 
     code = "SCHEMA_BEHIND"
 
 
-class SchemaAhead(UnavailableError):  # noqa: N818 - named after the state it reports
+class SchemaAhead(UnavailableError):
     """The database was upgraded by a newer version of Etude: migrations go forward only."""
 
     code = "SCHEMA_AHEAD"
@@ -45,7 +46,7 @@ class DatabaseUrlError(InvalidError):
     code = "DATABASE_URL"
 
 
-class ExtraMissing(UnavailableError):  # noqa: N818 - named after the state it reports
+class ExtraMissing(UnavailableError):
     """A part was asked for whose packages are not installed; `install` is the command."""
 
     code = "EXTRA_MISSING"
@@ -57,7 +58,7 @@ class BlobMissing(NotFoundError):
     code = "BLOB_MISSING"
 
 
-class BlobCorrupt(UnavailableError):  # noqa: N818 - named after the state it reports
+class BlobCorrupt(UnavailableError):
     """The bytes on the disk do not have the digest that names them: restore them."""
 
     code = "BLOB_CORRUPT"

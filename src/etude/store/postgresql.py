@@ -31,7 +31,7 @@ def engine(url: URL, connections: int) -> AsyncEngine:
         pool_size=connections,
         max_overflow=connections,
         pool_timeout=LOCK_TIMEOUT_S,
-        pool_pre_ping=True,  # after a restart of the server the first request finds a new connection
+        pool_pre_ping=True,  # a restart of the server costs nobody an error
         connect_args={"server_settings": _SETTINGS, "timeout": 10},
     )
     _refuse_lazy_commits(made.sync_engine)
@@ -52,7 +52,7 @@ def _refuse_lazy_commits(engine: Engine) -> None:
 
 
 def translate(error: BaseException) -> StoreUnavailable | None:
-    """Return what a driver error means to Etude; `None` if it is the caller's own (a constraint)."""
+    """Return what a driver error means here; `None` if it is the caller's own (a constraint)."""
     if isinstance(error, asyncpg.PostgresError):
         return _translate_state(error.sqlstate or "")
     if isinstance(error, (asyncpg.InterfaceError, asyncpg.InternalClientError)):

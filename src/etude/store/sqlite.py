@@ -101,7 +101,7 @@ def _begin_with(engine: Engine, statement: str) -> None:
 
 
 def translate(error: BaseException) -> StoreUnavailable | None:
-    """Return what a driver error means to Etude; `None` if it is the caller's own (a constraint)."""
+    """Return what a driver error means here; `None` if it is the caller's own (a constraint)."""
     if not isinstance(error, sqlite3.Error):
         return None
     # An error raised by the driver module itself carries no code.

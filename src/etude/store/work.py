@@ -25,7 +25,10 @@ class UnitOfWork:
     """
 
     def __init__(
-        self, database: "Database", connection: AsyncConnection, driver_connection: Any
+        self,
+        database: "Database",
+        connection: AsyncConnection,
+        driver_connection: Any,  # noqa: ANN401 - two drivers without a common type
     ) -> None:
         """Bind an open transaction; use `Database.transaction`."""
         self.database = database
@@ -50,4 +53,6 @@ class UnitOfWork:
                     await result
             except Exception:  # noqa: BLE001 - the transaction stands, whatever a callback does
                 name = getattr(callback, "__qualname__", type(callback).__qualname__)
-                _log.exception("a callback after commit failed", action="store.after_commit", callback=name)
+                _log.exception(
+                    "a callback after commit failed", action="store.after_commit", callback=name
+                )

@@ -1,7 +1,7 @@
 """Bring a database to the schema of this version: forward only, one process at a time.
 
-The revisions are one linear chain of plain files in `versions/`, which import nothing of Etude: they
-say what a schema was, not what it is. All pending ones run in one transaction, so that a killed
+The revisions are one linear chain of plain files in `versions/`, which import nothing of Etude:
+they say what a schema was, not what it is. All pending ones run in one transaction, so that a killed
 upgrade leaves the old schema whole.
 """
 
@@ -27,7 +27,7 @@ _ADVISORY_LOCK: Final = 0x65747564  # "etud": any number that nobody else in the
 
 
 async def upgrade(url: str) -> None:
-    """Run every pending revision in one transaction; a second process waits and finds nothing to do.
+    """Run every pending revision in one transaction; a second process waits and finds none.
 
     Raises:
         SchemaAhead: a newer version of Etude has upgraded this database.
@@ -93,7 +93,7 @@ def _run_pending(connection: Connection) -> None:
     if found is not None and found not in _known():
         raise SchemaAhead(found=found, needed=newest_revision())
 
-    def pending(revision: Any, _context: MigrationContext) -> Any:
+    def pending(revision: Any, _context: MigrationContext) -> Any:  # noqa: ANN401 - alembic's types
         return scripts._upgrade_revs("head", revision)  # noqa: SLF001 - as alembic's own command does
 
     with EnvironmentContext(Config(), scripts, fn=pending, destination_rev="head") as environment:
@@ -118,7 +118,9 @@ async def _open_locked(url: str) -> AsyncIterator[AsyncConnection]:
             async with connected(engine) as connection:
                 await connection.begin()
                 if connection.dialect.name == "postgresql":
-                    await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
+                    await connection.exec_driver_sql(
+                        f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"
+                    )
                 yield connection
     finally:
         await engine.dispose()

@@ -20,9 +20,7 @@ def upgrade() -> None:
         "blob_reference",
         sa.Column("sha256", sa.String(64), nullable=False),
         sa.Column("owner", sa.String(200), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["sha256"], ["blob.sha256"], name="fk_blob_reference_sha256_blob"
-        ),
+        sa.ForeignKeyConstraint(["sha256"], ["blob.sha256"], name="fk_blob_reference_sha256_blob"),
         sa.PrimaryKeyConstraint("sha256", "owner", name="pk_blob_reference"),
     )
     op.create_index("ix_blob_reference_owner", "blob_reference", ["owner"])
