@@ -1,0 +1,147 @@
+"""What can go wrong with people, devices and tokens.
+
+Errors that name a learner are discreet: their text (for logs and tracebacks) is the code alone,
+because ids of learners never appear in logs (`rulings.md` 50). The faces still read `params`.
+"""
+
+from etude.errors import (
+    ConflictError,
+    EtudeError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    MalformedError,
+    NotFoundError,
+    UnauthenticatedError,
+)
+
+
+class _DiscreetError(EtudeError):
+    """Keeps its parameters out of `str()` and `repr()`."""
+
+    def __init__(self, **params: str | float) -> None:
+        super().__init__(**params)
+        self.args = ()
+
+    def __str__(self) -> str:
+        return self.code
+
+
+class TokenMissingError(UnauthenticatedError):
+    """The request carries no bearer token."""
+
+    code = "TOKEN_MISSING"
+
+
+class TokenInvalidError(UnauthenticatedError):
+    """The token is malformed, unknown, expired or revoked; which of these is not told."""
+
+    code = "TOKEN_INVALID"
+
+
+class ScopeForbiddenError(ForbiddenError):
+    """The token is known but lacks the scope that this needs."""
+
+    code = "FORBIDDEN_SCOPE"
+
+
+class ScopeUnknownError(InvalidError):
+    """There is no such scope."""
+
+    code = "SCOPE_UNKNOWN"
+
+
+class ScopeNotAllowedError(InvalidError):
+    """This kind of principal can never hold that scope."""
+
+    code = "SCOPE_NOT_ALLOWED"
+
+
+class TokenExpiryError(InvalidError):
+    """A token must expire after it is made."""
+
+    code = "TOKEN_EXPIRY_PAST"
+
+
+class TokenUnknownError(NotFoundError):
+    """No token has this public part."""
+
+    code = "TOKEN_UNKNOWN"
+
+
+class LearnerUnknownError(_DiscreetError, NotFoundError):
+    """No learner has this id."""
+
+    code = "LEARNER_UNKNOWN"
+
+
+class LearnerErasedError(GoneError):
+    """The learner was erased; nothing of them is kept or accepted any more (`rulings.md` 49)."""
+
+    code = "LEARNER_ERASED"
+
+
+class DeviceUnknownError(NotFoundError):
+    """No device has this id."""
+
+    code = "DEVICE_UNKNOWN"
+
+
+class DeviceExistsError(ConflictError):
+    """A device with this id is registered already."""
+
+    code = "DEVICE_EXISTS"
+
+
+class HolderOverlapError(_DiscreetError, ConflictError):
+    """Somebody else holds the device during a part of that time; the parameters name them."""
+
+    code = "HOLDER_OVERLAP"
+
+
+class HolderIntervalError(InvalidError):
+    """A holder's time must end after it starts."""
+
+    code = "HOLDER_INTERVAL_EMPTY"
+
+
+class HolderMissingError(ConflictError):
+    """Nobody holds the device at that time, so it cannot be given back."""
+
+    code = "HOLDER_MISSING"
+
+
+class StaffUnknownError(NotFoundError):
+    """No member of staff has this sign-in name."""
+
+    code = "STAFF_UNKNOWN"
+
+
+class StaffExistsError(ConflictError):
+    """The sign-in name is taken."""
+
+    code = "STAFF_EXISTS"
+
+
+class StaffIdInvalidError(InvalidError):
+    """A sign-in name is 1 to 64 letters, digits and `. _ @ -`, beginning with a letter or digit."""
+
+    code = "STAFF_ID_INVALID"
+
+
+class PasswordLengthError(InvalidError):
+    """The password is shorter or longer than allowed."""
+
+    code = "PASSWORD_LENGTH"
+
+
+class CursorInvalidError(MalformedError):
+    """The `cursor` of a list was not made by the list itself."""
+
+    code = "CURSOR_INVALID"
+
+
+class ExportTargetError(ConflictError):
+    """The file of an export exists already or cannot be written; nothing was left behind."""
+
+    code = "EXPORT_TARGET"

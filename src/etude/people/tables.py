@@ -1,0 +1,143 @@
+"""Tables of people. Times are microseconds since 1970 in UTC.
+
+A learner's row outlives the learner's data: erased, it is a tombstone (`rulings.md` 13, 49) that
+keeps the surrogate key, a hash of the random public id and the time of erasure, and nothing else.
+Surrogate keys are never used twice, so that an audit entry can never point at somebody else.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+)
+
+from etude.store.schema import metadata
+
+# SQLite gives only an INTEGER PRIMARY KEY its row id; AUTOINCREMENT keeps it from reusing one.
+_Key = BigInteger().with_variant(Integer, "sqlite")
+
+learner = Table(
+    "learner",
+    metadata,
+    Column("learner_key", _Key, primary_key=True),
+    Column("learner_id", String(64), unique=True),
+    Column("learner_id_sha256", LargeBinary(32), unique=True),
+    Column("display_name", String(200)),
+    Column("locale", String(16)),
+    Column("created_us", BigInteger),
+    Column("erased_us", BigInteger),
+    CheckConstraint(
+        "(erased_us IS NULL AND learner_id IS NOT NULL AND display_name IS NOT NULL"
+        " AND locale IS NOT NULL AND created_us IS NOT NULL AND learner_id_sha256 IS NULL)"
+        " OR (erased_us IS NOT NULL AND learner_id IS NULL AND display_name IS NULL"
+        " AND locale IS NULL AND created_us IS NULL AND learner_id_sha256 IS NOT NULL)",
+        name="whole_or_tombstone",
+    ),
+    sqlite_autoincrement=True,
+)
+
+staff = Table(
+    "staff",
+    metadata,
+    Column("staff_key", _Key, primary_key=True),
+    Column("staff_id", String(64), nullable=False, unique=True),
+    Column("name", String(200), nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("password_hash", String(255), nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    CheckConstraint("role IN ('operator', 'teacher')", name="role"),
+    sqlite_autoincrement=True,
+)
+
+device = Table(
+    "device",
+    metadata,
+    Column("device_key", _Key, primary_key=True),
+    Column("device_id", String(128), nullable=False, unique=True),
+    Column("name", String(200), nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# A program that acts for others: a gateway, a school's own system.
+service = Table(
+    "service",
+    metadata,
+    Column("service_key", _Key, primary_key=True),
+    Column("service_id", String(64), nullable=False, unique=True),
+    Column("created_us", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# Half-open: the holder has the device from `starts_us` until just before `ends_us` (null: still).
+# Rows of an erased learner stay: keys and times only, they are how a late upload is refused.
+device_holder = Table(
+    "device_holder",
+    metadata,
+    Column("holder_key", _Key, primary_key=True),
+    Column("device_key", ForeignKey("device.device_key"), nullable=False),
+    Column("learner_key", ForeignKey("learner.learner_key"), nullable=False, index=True),
+    Column("starts_us", BigInteger, nullable=False),
+    Column("ends_us", BigInteger),
+    CheckConstraint("ends_us IS NULL OR ends_us > starts_us", name="interval"),
+    Index("uq_device_holder_start", "device_key", "starts_us", unique=True),
+    sqlite_autoincrement=True,
+)
+
+# `public_id` finds the row; of the secret only its sha256 is kept. It is 256 random bits, so a slow
+# hash (argon2 is for passwords) would cost every request its milliseconds and win nothing.
+token = Table(
+    "token",
+    metadata,
+    Column("token_key", _Key, primary_key=True),
+    Column("public_id", String(32), nullable=False, unique=True),
+    Column("secret_sha256", LargeBinary(32), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("device_key", ForeignKey("device.device_key"), index=True),
+    Column("learner_key", ForeignKey("learner.learner_key"), index=True),
+    Column("staff_key", ForeignKey("staff.staff_key"), index=True),
+    Column("service_key", ForeignKey("service.service_key"), index=True),
+    Column("label", String(200)),
+    Column("scopes", Text, nullable=False),  # separated by spaces, as in RFC 6749 §3.3
+    Column("created_us", BigInteger, nullable=False),
+    Column("expires_us", BigInteger),
+    Column("revoked_us", BigInteger),
+    Column("last_used_us", BigInteger),
+    CheckConstraint(
+        "(kind = 'device' AND device_key IS NOT NULL AND learner_key IS NULL"
+        " AND staff_key IS NULL AND service_key IS NULL)"
+        " OR (kind = 'learner' AND learner_key IS NOT NULL AND device_key IS NULL"
+        " AND staff_key IS NULL AND service_key IS NULL)"
+        " OR (kind = 'staff' AND staff_key IS NOT NULL AND device_key IS NULL"
+        " AND learner_key IS NULL AND service_key IS NULL)"
+        " OR (kind = 'service' AND service_key IS NOT NULL AND device_key IS NULL"
+        " AND learner_key IS NULL AND staff_key IS NULL)",
+        name="one_principal",
+    ),
+    sqlite_autoincrement=True,
+)
+
+# Append-only; keys without foreign keys, because an entry outlives what it speaks of.
+audit = Table(
+    "audit",
+    metadata,
+    Column("audit_key", _Key, primary_key=True),
+    Column("at_us", BigInteger, nullable=False),
+    Column("actor_kind", String(16), nullable=False),
+    Column("actor_key", BigInteger, nullable=False),
+    Column("token_key", BigInteger),
+    Column("action", String(64), nullable=False),
+    Column("subject_kind", String(16), nullable=False),
+    Column("subject_key", BigInteger, nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("ix_audit_subject", "subject_kind", "subject_key", "audit_key"),
+    Index("ix_audit_actor", "actor_kind", "actor_key", "audit_key"),
+    sqlite_autoincrement=True,
+)
