@@ -118,6 +118,15 @@ class LossyFiles(Files):
         """Refuse every operation from now on."""
         self._off = True
 
+    def revived(self) -> Self:
+        """Return the same disk for the next process: a kill is no power cut, nothing is lost yet.
+
+        What was not synced before still is not.
+        """
+        again = type(self)(self.root, space_bytes=self.space_bytes)
+        again._tree = self._tree  # noqa: SLF001 - another one of this very class
+        return again
+
     def survivors(self, into: Path, seed: int | None = None) -> Path:
         """Write what a power cut leaves into the new folder `into` and return it.
 
