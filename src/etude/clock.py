@@ -6,8 +6,11 @@ All wall-clock times are aware and in UTC; monotonic time is in seconds and has 
 
 import time
 import uuid
-from datetime import UTC, datetime
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Clock(Protocol):
@@ -45,3 +48,13 @@ class RandomIds:
     def new(self) -> str:
         """Return a fresh UUIDv4 in its 36-character form."""
         return str(uuid.uuid4())
+
+
+def to_us(moment: datetime) -> int:
+    """Whole microseconds since 1970 of an aware time: how both databases keep an instant."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_us(moment_us: int) -> datetime:
+    """Aware UTC time of microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=moment_us)

@@ -15,9 +15,14 @@ class EtudeError(Exception):
     code: ClassVar[str] = "INTERNAL"
     status: ClassVar[int] = 500
 
-    def __init__(self, **params: str | int | float) -> None:
-        """Keep `params`: the placeholders of the message, and the problem document's extras."""
+    def __init__(self, *parts: "EtudeError", **params: str | float) -> None:
+        """Keep `params`, the placeholders of the message and the problem document's extras.
+
+        `parts` are the single errors that this one gathers (the lines of a body, the gates of a
+        publication); a face shows each with its own code, message and parameters.
+        """
         super().__init__(params)
+        self.parts = parts
         self.params = params
 
     def __str__(self) -> str:

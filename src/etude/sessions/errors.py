@@ -1,0 +1,83 @@
+"""What can go wrong with a session on the server."""
+
+from etude.errors import (
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    MalformedError,
+    NotFoundError,
+    TooLargeError,
+)
+
+
+class SessionIdInvalidError(MalformedError):
+    """The session id in the path breaks the rule for ids (`events.md §Event`)."""
+
+    code = "SESSION_ID_INVALID"
+
+
+class NoValidLineError(InvalidError):
+    """Every line of the body was refused; `errors` of the problem document names the first 20."""
+
+    code = "NO_VALID_LINE"
+
+
+class TooManyLinesError(TooLargeError):
+    """The body has more lines than one upload may carry."""
+
+    code = "TOO_MANY_LINES"
+
+
+class SessionUnknownError(NotFoundError):
+    """No such session, or not one that the asker may know of."""
+
+    code = "SESSION_UNKNOWN"
+
+
+class SessionForeignError(ForbiddenError):
+    """The session belongs to another device or learner (`rulings.md` 4)."""
+
+    code = "SESSION_FOREIGN"
+
+
+class DeviceNotNamedError(ForbiddenError):
+    """A service token began a session without naming the device it uploads for."""
+
+    code = "DEVICE_NOT_NAMED"
+
+
+class SessionErasedError(GoneError):
+    """The session was erased with its learner and is refused for ever (`rulings.md` 13, 49)."""
+
+    code = "SESSION_ERASED"
+
+
+class SessionEmptyError(ConflictError):
+    """The session has no events, so there is nothing to make a recap or report from."""
+
+    code = "SESSION_EMPTY"
+
+
+class MediaUnknownError(NotFoundError):
+    """The session has no such recording."""
+
+    code = "MEDIA_UNKNOWN"
+
+
+class MediaDigestMismatchError(InvalidError):
+    """The bytes received do not have the sha256 that the path names; nothing was kept."""
+
+    code = "MEDIA_DIGEST_MISMATCH"
+
+
+class MediaDigestInvalidError(MalformedError):
+    """The path does not end in a sha256 (64 lower-case hexadecimal digits)."""
+
+    code = "MEDIA_DIGEST_INVALID"
+
+
+class MediaTypeMissingError(MalformedError):
+    """A recording came without a usable `Content-Type`."""
+
+    code = "MEDIA_TYPE_MISSING"

@@ -1,0 +1,66 @@
+"""A session word for word again: the lines as they were sent, in the session's own order."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from sqlalchemy import func, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from etude.sessions.tables import session_event
+from etude.store.engine import Database
+
+PAGE_LINES: Final = 2_000
+# Stands for "no seq": beyond every number that the format allows (2^53).
+_NO_SEQ: Final = 2**60
+
+_order = (
+    func.coalesce(session_event.c.seq, _NO_SEQ),
+    session_event.c.ts_s,
+    session_event.c.event_id,
+)
+
+
+async def lines(database: Database, session_key: int) -> AsyncIterator[bytes]:
+    """Yield the session's lines by `(seq or ∞, ts, event_id)` (`rulings.md` 6), without newlines.
+
+    Read in pages, so that neither a large session nor a slow reader holds a transaction open.
+    Lines that arrive meanwhile may or may not be among them.
+    """
+    after: tuple[int, float, str] | None = None
+    while True:
+        async with database.read() as connection:
+            page = await _page(connection, session_key, after)
+        for *_, line in page:
+            yield line
+        if len(page) < PAGE_LINES:
+            return
+        seq, ts_s, event_id, _ = page[-1]
+        after = (seq, ts_s, event_id)
+
+
+async def events_digest(connection: AsyncConnection, session_key: int) -> str:
+    """Return the sha256 over the session's lines in order, each followed by a newline."""
+    digest = hashlib.sha256()
+    after: tuple[int, float, str] | None = None
+    while page := await _page(connection, session_key, after):
+        for *_, line in page:
+            digest.update(line)
+            digest.update(b"\n")
+        seq, ts_s, event_id, _ = page[-1]
+        after = (seq, ts_s, event_id)
+    return digest.hexdigest()
+
+
+async def _page(
+    connection: AsyncConnection, session_key: int, after: tuple[int, float, str] | None
+) -> list[tuple[int, float, str, bytes]]:
+    statement = (
+        select(*_order, session_event.c.line)
+        .where(session_event.c.session_key == session_key)
+        .order_by(*_order)
+        .limit(PAGE_LINES)
+    )
+    if after is not None:
+        statement = statement.where(tuple_(*_order) > tuple_(*after))
+    return [(row[0], row[1], row[2], row[3]) for row in await connection.execute(statement)]

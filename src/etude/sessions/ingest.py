@@ -1,0 +1,241 @@
+"""Ingest: an upload's events become durable exactly once, whoever sends them how often.
+
+Uploads that arrive while a transaction is being written are gathered into the next one (group
+commit), so that many small uploads cost one sync. Each keeps its own answer and its own refusal; if
+the shared transaction fails, every upload of it is tried again alone, so that no one suffers from a
+neighbour. An answer is given after the commit only.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from etude.clock import Clock, to_us
+from etude.events.canonical import same_content
+from etude.files import crash_point
+from etude.sessions import repository
+from etude.sessions.batch import EventRow
+from etude.sessions.bulk import EventRows, Key, PostgresEventRows, SqliteEventRows
+from etude.sessions.ownership import open_sessions, resettle
+from etude.sessions.records import Answer, SessionRow, Upload
+from etude.store.engine import Database
+from etude.store.work import UnitOfWork
+
+# About where a larger transaction stops paying (`docs/performance.md`).
+GROUP_ROWS: Final = 4_000
+
+
+class Ingest:
+    """Takes uploads in; one instance a process, living as long as the application."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        """Store into `database`; `clock` gives the time of receipt."""
+        self._database = database
+        self._clock = clock
+        self._rows: EventRows = (
+            SqliteEventRows() if database.dialect == "sqlite" else PostgresEventRows()
+        )
+        self._waiting: deque[tuple[Upload, asyncio.Future[Answer]]] = deque()
+        self._writer: asyncio.Task[None] | None = None
+
+    async def receive(self, upload: Upload) -> Answer:
+        """Store an upload and return its answer; the events are durable by then.
+
+        Raises:
+            SessionForeignError: the session belongs to someone else.
+            SessionErasedError, LearnerErasedError: it was erased, or its learner was.
+            DeviceNotNamedError: a service token began a session without a device.
+        """
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((upload, answer))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_all(), name="etude-ingest")
+        # The client may go away; what it sent is stored all the same.
+        return await asyncio.shield(answer)
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            group = self._next_group()
+            outcomes = await self._write_apart([upload for upload, _ in group])
+            for (_, answer), outcome in zip(group, outcomes, strict=True):
+                if answer.done():
+                    continue
+                if isinstance(outcome, Answer):
+                    answer.set_result(outcome)
+                else:
+                    answer.set_exception(outcome)
+
+    def _next_group(self) -> list[tuple[Upload, asyncio.Future[Answer]]]:
+        group = [self._waiting.popleft()]
+        rows = len(group[0][0].batch.rows)
+        while self._waiting and rows + len(self._waiting[0][0].batch.rows) <= GROUP_ROWS:
+            group.append(self._waiting.popleft())
+            rows += len(group[-1][0].batch.rows)
+        return group
+
+    async def _write_apart(self, uploads: Sequence[Upload]) -> list[Answer | Exception]:
+        try:
+            return await self._write(uploads)
+        except Exception as error:  # noqa: BLE001 - a border: the error becomes the upload's answer
+            if len(uploads) == 1:
+                return [error]
+        return [(await self._write_apart([upload]))[0] for upload in uploads]
+
+    async def _write(self, uploads: Sequence[Upload]) -> list[Answer | Exception]:
+        async with self._database.transaction() as work:
+            transaction = _Transaction(work, self._rows, to_us(self._clock.now()))
+            outcomes = await transaction.store(uploads)
+            crash_point("sessions.ingest.before_commit")
+        crash_point("sessions.ingest.after_commit")
+        return outcomes
+
+
+class _Tally:
+    """What is counted for one upload while the transaction is open."""
+
+    def __init__(self, upload: Upload, session_key: int) -> None:
+        self.upload = upload
+        self.session_key = session_key
+        self.duplicates = 0
+        self.conflicts: list[str] = []
+
+
+class _Transaction:
+    """One transaction's work on a group of uploads, statement by statement for all of them."""
+
+    def __init__(self, work: UnitOfWork, rows: EventRows, now_us: int) -> None:
+        self._work = work
+        self._rows = rows
+        self._now_us = now_us
+
+    async def store(self, uploads: Sequence[Upload]) -> list[Answer | Exception]:
+        sessions, refusals = await open_sessions(self._work, uploads, self._now_us)
+        outcomes: list[Answer | Exception | _Tally] = []
+        for position, upload in enumerate(uploads):
+            session = sessions.get(upload.batch.session_id)
+            if refusal := refusals.get(position):
+                outcomes.append(refusal)
+            elif session is None:
+                outcomes.append(_empty(upload))
+            else:
+                outcomes.append(_Tally(upload, session.session_key))
+        tallies = [outcome for outcome in outcomes if isinstance(outcome, _Tally)]
+        stored = await self._store_rows(tallies)
+        known = {session.session_key: session for session in sessions.values()}
+        changed = await self._advance(known, tallies, stored)
+        return [
+            _finished(outcome, changed[outcome.session_key])
+            if isinstance(outcome, _Tally)
+            else outcome
+            for outcome in outcomes
+        ]
+
+    async def _store_rows(self, tallies: Sequence[_Tally]) -> dict[int, list[EventRow]]:
+        """Insert what is new, weigh what was known; return the rows stored per session."""
+        fresh: dict[Key, EventRow] = {}
+        again: list[tuple[_Tally, EventRow]] = []
+        senders: dict[Key, _Tally] = {}
+        for tally in tallies:
+            for row in tally.upload.batch.rows:
+                key = (tally.session_key, row.event_id)
+                if key in fresh:
+                    again.append((tally, row))
+                else:
+                    fresh[key] = row
+                    senders[key] = tally
+        existed: list[Key] = []
+        if fresh:
+            existed = await self._rows.insert(
+                self._work, [(key[0], *row, self._now_us) for key, row in fresh.items()]
+            )
+        held = await self._rows.lines(self._work, existed) if existed else {}
+        again.extend((senders[key], fresh[key]) for key in existed)
+        await self._weigh(again, {key: held.get(key) or row.line for key, row in fresh.items()})
+        stored: dict[int, list[EventRow]] = {}
+        for key, row in fresh.items():
+            if key not in held:
+                stored.setdefault(key[0], []).append(row)
+        return stored
+
+    async def _weigh(
+        self, again: Sequence[tuple[_Tally, EventRow]], first: dict[Key, bytes]
+    ) -> None:
+        """Tell duplicates from conflicts; a conflict's newcomer goes to the quarantine."""
+        newcomers: list[repository.Newcomer] = []
+        for tally, row in again:
+            held = first[(tally.session_key, row.event_id)]
+            if held == row.line or same_content(held, row.line):
+                tally.duplicates += 1
+                continue
+            tally.conflicts.append(row.event_id)
+            newcomers.append((tally.session_key, row.event_id, row.line, tally.upload.principal))
+        if newcomers:
+            await repository.quarantine(self._work, newcomers, self._now_us)
+
+    async def _advance(
+        self,
+        known: dict[int, SessionRow],
+        tallies: Sequence[_Tally],
+        stored: dict[int, list[EventRow]],
+    ) -> dict[int, SessionRow]:
+        """Bring the session rows up to what they now hold; return them by key."""
+        changed: list[SessionRow] = []
+        for session_key, rows in stored.items():
+            grown = _grown(known[session_key], rows, self._now_us)
+            watermark = _next_watermark(known[session_key], rows)
+            if watermark is None and grown.max_seq is not None:
+                watermark = await repository.watermark(
+                    self._work, session_key, grown.watermark or 0
+                )
+            grown = msgspec.structs.replace(grown, watermark=watermark)
+            for tally in tallies:
+                if tally.session_key == session_key and tally.upload.batch.started:
+                    grown = await resettle(self._work, grown, tally.upload)
+            changed.append(grown)
+        await repository.save(self._work, changed)
+        return known | {session.session_key: session for session in changed}
+
+
+def _empty(upload: Upload) -> Answer:
+    return Answer(session_id=upload.batch.session_id, events_rejected=upload.batch.rejected)
+
+
+def _finished(tally: _Tally, session: SessionRow) -> Answer:
+    batch = tally.upload.batch
+    return Answer(
+        session_id=batch.session_id,
+        events_received=len(batch.rows),
+        duplicates_skipped=tally.duplicates,
+        events_rejected=batch.rejected,
+        errors=batch.errors,
+        conflicts=tally.conflicts,
+        watermark=session.watermark,
+    )
+
+
+def _grown(session: SessionRow, rows: Sequence[EventRow], now_us: int) -> SessionRow:
+    seqs = [row.seq for row in rows if row.seq is not None]
+    ended = session.ended or any(row.event_type == "session_end" for row in rows)
+    return msgspec.structs.replace(
+        session,
+        status="ended" if ended else "open",
+        ended=ended,
+        event_count=session.event_count + len(rows),
+        max_seq=max([*seqs, *([] if session.max_seq is None else [session.max_seq])], default=None),
+        last_ts_s=max(session.last_ts_s, *(row.ts_s for row in rows)),
+        last_received_us=max(session.last_received_us, now_us),
+    )
+
+
+def _next_watermark(session: SessionRow, rows: Sequence[EventRow]) -> int | None:
+    """Return the new watermark if the rows simply continue the session, else None: count in SQL."""
+    reached = session.watermark or 0
+    if session.max_seq is not None and session.max_seq > reached:
+        return None
+    numbers = {row.seq for row in rows if row.seq is not None}
+    if numbers and numbers == set(range(reached + 1, reached + 1 + len(numbers))):
+        return reached + len(numbers)
+    return None

@@ -1,0 +1,64 @@
+"""What happens to a session besides events coming in: it is given up, or given to its learner."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import update
+
+from etude.clock import Clock, to_us
+from etude.files import crash_point
+from etude.people import audit
+from etude.people.learners import get_learner
+from etude.people.records import Principal
+from etude.sessions.records import SessionRow
+from etude.sessions.tables import session
+from etude.store.engine import Database
+from etude.store.work import UnitOfWork
+
+ABANDONED_AFTER: Final = timedelta(hours=24)
+
+
+async def close_abandoned(database: Database, clock: Clock) -> int:
+    """Mark open sessions without `session_end` whose last event came 24 h ago; return how many.
+
+    Later events open them again (`events.md §Upload`).
+    """
+    limit = to_us(clock.now() - ABANDONED_AFTER)
+    async with database.transaction() as work:
+        changed = await work.connection.execute(
+            update(session)
+            .where(session.c.status == "open", session.c.last_received_us < limit)
+            .values(status="abandoned")
+        )
+        crash_point("sessions.abandoned.before_commit")
+    return changed.rowcount
+
+
+async def assign(
+    work: UnitOfWork,
+    record: SessionRow,
+    learner_id: str | None,
+    principal: Principal,
+    now: datetime,
+) -> None:
+    """Correct whose session it is; the change is audited and stands against every later upload.
+
+    Raises:
+        LearnerUnknownError, LearnerErasedError: there is no such learner (any more).
+    """
+    learner_key = None
+    if learner_id is not None:
+        learner_key = (await get_learner(work.connection, learner_id, lock=True)).learner_key
+    await work.connection.execute(
+        update(session)
+        .where(session.c.session_key == record.session_key)
+        .values(learner_key=learner_key, owner_basis="staff")
+    )
+    await audit.record(
+        work,
+        principal,
+        "session.assigned",
+        subject=("session", record.session_key),
+        now=now,
+        detail={"from": record.learner_key or 0, "to": learner_key or 0},
+    )

@@ -1,0 +1,183 @@
+"""Whose session it is: resolved once, at the first ingest (`events.md §Whose session`), and kept.
+
+A session belongs to a principal, a device or a learner, that may write to it; and to the learner
+who practised, who is the token's own or held the device at the session's time.
+"""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from etude.clock import from_us, to_us
+from etude.errors import EtudeError
+from etude.people import audit, holders
+from etude.people.records import Principal
+from etude.people.scopes import Scope
+from etude.sessions import repository
+from etude.sessions.errors import (
+    DeviceNotNamedError,
+    SessionErasedError,
+    SessionForeignError,
+    SessionUnknownError,
+)
+from etude.sessions.records import SessionRow, Upload
+from etude.sessions.session_time import SessionTime, place
+from etude.store.work import UnitOfWork
+
+
+async def open_sessions(
+    work: UnitOfWork, uploads: Sequence[Upload], now_us: int
+) -> tuple[dict[str, SessionRow], dict[int, EtudeError]]:
+    """Return the sessions of these uploads, opened where new, and the refusals by position.
+
+    An upload without a valid line opens nothing.
+    """
+    wanted = {upload.batch.session_id for upload in uploads}
+    sessions = await repository.lock(work, wanted)
+    refusals: dict[int, EtudeError] = {}
+    if unknown := wanted - sessions.keys():
+        erased = await repository.tombstones(work.connection, unknown)
+        opening: dict[str, SessionRow] = {}
+        for position, upload in enumerate(uploads):
+            session_id = upload.batch.session_id
+            if session_id in erased:
+                refusals[position] = SessionErasedError()
+            elif session_id in unknown and session_id not in opening and upload.batch.rows:
+                try:
+                    opening[session_id] = await _opened(work, upload, now_us)
+                except EtudeError as refusal:
+                    refusals[position] = refusal
+        if opening:
+            await repository.insert(work, list(opening.values()))
+            sessions |= await repository.lock(work, opening.keys())
+    for position, upload in enumerate(uploads):
+        session = sessions.get(upload.batch.session_id)
+        if session is not None and position not in refusals and not _may_add(session, upload):
+            refusals[position] = SessionForeignError(session_id=session.session_id)
+    return sessions, refusals
+
+
+async def writable(
+    connection: AsyncConnection, principal: Principal, session_id: str
+) -> SessionRow:
+    """Return a session that exists and that the principal may write to.
+
+    Raises:
+        SessionUnknownError, SessionErasedError, SessionForeignError: as they say.
+    """
+    session = await repository.find(connection, session_id)
+    if session is None:
+        if await repository.tombstones(connection, [session_id]):
+            raise SessionErasedError
+        raise SessionUnknownError(session_id=session_id)
+    if not may_write(session, principal):
+        raise SessionForeignError(session_id=session_id)
+    return session
+
+
+def may_write(session: SessionRow, principal: Principal) -> bool:
+    """Say whether the session is the principal's own, or one it uploads for (`rulings.md` 4)."""
+    if principal.kind == "service":
+        return session.principal_kind == "device" and Scope.UPLOAD_ON_BEHALF in principal.scopes
+    return (principal.kind, principal.key) == (session.principal_kind, session.principal_key)
+
+
+def _may_add(session: SessionRow, upload: Upload) -> bool:
+    principal = upload.principal
+    if may_write(session, principal):
+        return principal.kind != "service" or upload.device_key in {None, session.device_key}
+    contests = all(row.event_type == "signal_contested" for row in upload.batch.rows)
+    return principal.kind == "learner" and principal.key == session.learner_key and contests
+
+
+async def resettle(work: UnitOfWork, session: SessionRow, upload: Upload) -> SessionRow:
+    """Take in what a late `session_start` says of the session's time, and so of its learner.
+
+    Only what was estimated before can change; a person's decision about the owner stands.
+    """
+    batch = upload.batch
+    if session.device_started_us is not None or batch.device_start is None:
+        return session
+    time = place(
+        batch.device_start,
+        unreadable=batch.start_unreadable,
+        received=from_us(session.first_received_us),
+        last_ts_s=session.last_ts_s,
+    )
+    changed = msgspec.structs.replace(session, **_time_columns(time, upload))
+    if session.owner_basis != "receipt_time" or time.estimated or session.device_key is None:
+        return changed
+    learner_key = await holders.learner_key_at(work.connection, session.device_key, time.started)
+    return msgspec.structs.replace(changed, learner_key=learner_key, owner_basis="session_time")
+
+
+async def _opened(work: UnitOfWork, upload: Upload, now_us: int) -> SessionRow:
+    kind, key = await _writer(work, upload, now_us)
+    batch = upload.batch
+    time = place(
+        batch.device_start,
+        unreadable=batch.start_unreadable,
+        received=from_us(now_us),
+        last_ts_s=batch.last_ts_s,
+    )
+    if kind == "learner":
+        learner_key: int | None = key
+        basis = "token"
+    else:
+        learner_key = await holders.learner_key_at(work.connection, key, time.started)
+        basis = "receipt_time" if time.estimated else "session_time"
+    return SessionRow(
+        session_key=0,
+        session_id=batch.session_id,
+        principal_kind=kind,
+        principal_key=key,
+        device_key=key if kind == "device" else None,
+        learner_key=learner_key,
+        owner_basis=basis,
+        status="open",
+        event_count=0,
+        max_seq=None,
+        watermark=None,
+        last_ts_s=0.0,
+        first_received_us=now_us,
+        last_received_us=now_us,
+        ended=False,
+        **_time_columns(time, upload),
+    )
+
+
+async def _writer(work: UnitOfWork, upload: Upload, now_us: int) -> tuple[str, int]:
+    principal = upload.principal
+    if principal.kind in {"device", "learner"}:
+        return principal.kind, principal.key
+    if Scope.UPLOAD_ON_BEHALF not in principal.scopes or upload.device_key is None:
+        raise DeviceNotNamedError
+    await audit.record(
+        work,
+        principal,
+        "session.opened_on_behalf",
+        subject=("device", upload.device_key),
+        now=from_us(now_us),
+    )
+    return "device", upload.device_key
+
+
+class _TimeColumns(TypedDict):
+    device_started_us: int | None
+    utc_offset_min: int | None
+    started_us: int
+    started_estimated: bool
+    clock_flag: str | None
+
+
+def _time_columns(time: SessionTime, upload: Upload) -> _TimeColumns:
+    device = upload.batch.device_start
+    return {
+        "device_started_us": None if device is None else to_us(device.at),
+        "utc_offset_min": None if device is None else device.utc_offset_min,
+        "started_us": to_us(time.started),
+        "started_estimated": time.estimated,
+        "clock_flag": time.flag,
+    }
