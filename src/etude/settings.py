@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
-import structlog
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from etude.errors import MalformedError
 
 PREFIX: Final = "ETUDE_"
+TEST_PREFIX: Final = "ETUDE_TEST_"  # the test kit's
 SQLITE_FILE: Final = "etude.db"
 
 Role = Literal["all", "ops", "server", "learner"]
@@ -28,13 +28,13 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 NOT_SETTINGS: Final = frozenset(
     {
         "ETUDE_CRASH_AT",  # test kit: end at a named crash point
-        "ETUDE_TEST_SKIP_POSTGRES",  # test kit (`rulings.md` 52)
+        "ETUDE_OPERATOR_PASSWORD",  # command line: the password of the operator that `init` makes
+        "ETUDE_OPERATOR_PASSWORD",  # command line: `etude init`
+        "ETUDE_SETUP_PIP",  # the Makefile
         "ETUDE_TOKEN",  # command line: the bearer token of `etude events upload`
         "ETUDE_URL",  # command line: the server that `etude events upload` speaks to
     }
 )
-
-log = structlog.get_logger("etude.settings")
 
 
 class SettingNotNumberError(MalformedError):
@@ -109,9 +109,9 @@ class Settings(BaseSettings):
     """Folder of everything: SQLite database, blobs, keys. Created by `etude init`, mode 0700."""
 
     database_url: Annotated[str, _one_of(DATABASE_SCHEMES)] = Field(
-        default_factory=lambda found: f"sqlite:///{found['data'] / SQLITE_FILE}"
-        if "data" in found
-        else ""
+        default_factory=lambda found: (
+            f"sqlite:///{found['data'] / SQLITE_FILE}" if "data" in found else ""
+        )
     )
     """`sqlite:///FILE` or `postgresql://…`. May hold a password: never logged, never shown."""
 
@@ -152,8 +152,6 @@ def load(**chosen: Any) -> Settings:  # noqa: ANN401 - what a shell gave, checke
         SettingNotNumberError, SettingNotChoiceError, SettingNotUrlError, SettingNotPathError:
             naming the variable and what it must be.
     """
-    for name in unknown_variables(os.environ):
-        log.warning("unknown setting", action="settings.unknown", variable=name)
     given = {name: value for name, value in chosen.items() if value is not None}
     try:
         return Settings(**given)
@@ -164,7 +162,11 @@ def load(**chosen: Any) -> Settings:  # noqa: ANN401 - what a shell gave, checke
 def unknown_variables(environment: Iterable[str]) -> list[str]:
     """Return the `ETUDE_…` names that no part of Etude reads, sorted: misspelt ones, usually."""
     known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields} | NOT_SETTINGS
-    return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+    return sorted(
+        name
+        for name in environment
+        if name.startswith(PREFIX) and name not in known and not name.startswith(TEST_PREFIX)
+    )
 
 
 def _explain(error: ValidationError) -> SettingError:

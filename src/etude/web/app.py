@@ -8,7 +8,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from etude.settings import Role
-from etude.web import health
+from etude.web import health, openapi, uploads
 from etude.web.auth import guard
 from etude.web.declared import declaration
 from etude.web.front import Front
@@ -16,7 +16,11 @@ from etude.web.problems import JSON_LIMIT_BYTES, answer_problem
 from etude.web.services import Services
 
 # Each noun's module exports `route_handlers`; a new one is added here.
-ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (*health.route_handlers,)
+ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
+    *health.route_handlers,
+    *openapi.route_handlers,
+    *uploads.route_handlers,
+)
 
 
 def create_app(
@@ -27,11 +31,14 @@ def create_app(
     Raises:
         UndeclaredRouteError: a handler does not say who serves it and who may ask.
     """
+    served = served_routes(services.settings.role, route_handlers)
     litestar = Litestar(
-        route_handlers=served_routes(services.settings.role, route_handlers),
+        route_handlers=served,
         guards=[guard],
         exception_handlers={Exception: answer_problem},
-        state=State({"services": services, "readiness": health.Readiness()}),
+        state=State(
+            {"services": services, "readiness": health.Readiness(), "route_handlers": served}
+        ),
         request_max_body_size=JSON_LIMIT_BYTES,
         openapi_config=None,  # `etude.web.openapi` serves the document, without pages
         logging_config=None,

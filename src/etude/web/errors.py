@@ -30,6 +30,12 @@ class RequestInvalidError(MalformedError):
     code = "REQUEST_INVALID"
 
 
+class RequestMalformedError(MalformedError):
+    """The request is not HTTP, or a header that every request needs is not valid."""
+
+    code = "REQUEST_MALFORMED"
+
+
 class BodyMalformedError(MalformedError):
     """The body is not the JSON that its media type promises."""
 
@@ -79,17 +85,10 @@ class BusyError(ThrottledError):
     code = "BUSY"
 
 
-
-
 class HttpError(EtudeError):
-    """Any other status that the HTTP layer came to by itself; the title says it all."""
+    """Any other refusal of the HTTP layer, answered with the status `http_status`."""
 
     code = "HTTP_ERROR"
-
-    def __init__(self, status: int) -> None:
-        """Keep the status code of RFC 9110 §15 that was decided on."""
-        super().__init__()
-        self.http_status = status
 
 
 class DiskNotWritableError(UnavailableError):

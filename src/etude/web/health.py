@@ -1,4 +1,4 @@
-"""Whether this process lives (`/health`) and whether it can serve (`/ready`). Both unauthenticated."""
+"""Whether this process lives (`/health`) and whether it can serve (`/ready`)."""
 
 import asyncio
 import os
@@ -11,8 +11,8 @@ import msgspec
 from litestar import get
 
 from etude.errors import EtudeError
-from etude.store.errors import DiskFull, SchemaAhead, SchemaBehind, StoreUnavailable
 from etude.store import migrations
+from etude.store.errors import DiskFull, SchemaAhead, SchemaBehind, StoreUnavailable
 from etude.web.declared import EVERYWHERE, Access, declared
 from etude.web.errors import DiskNotWritableError
 from etude.web.services import HttpRequest, Services, services_of

@@ -1,11 +1,10 @@
 """Every failure, on every route, as one document: RFC 9457 `application/problem+json`.
 
-`type` is `urn:etude:error:<CODE>`; the codes are listed in `docs/errors.md`. `title` and `detail` are
-in the language of `Accept-Language`. `instance` is the request's id, which the log repeats. The
+`type` is `urn:etude:error:<CODE>`; the codes are listed in `docs/errors.md`. `title` and `detail`
+are in the language of `Accept-Language`. `instance` is the request's id, which the log repeats. The
 error's parameters follow as members of their own.
 """
 
-import traceback
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -23,6 +22,7 @@ from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from etude import i18n
 from etude.errors import EtudeError, UnauthenticatedError
+from etude.store.failures import where
 from etude.web.context import context_of
 from etude.web.errors import (
     BodyCutOffError,
@@ -33,13 +33,16 @@ from etude.web.errors import (
     HttpError,
     MethodNotAllowedError,
     RequestInvalidError,
+    RequestMalformedError,
     RouteNotFoundError,
 )
 from etude.web.services import HttpRequest
 
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:etude:error:"
-RESERVED: Final = frozenset({"type", "title", "status", "detail", "instance", "code", "errors"})
+RESERVED: Final = frozenset(
+    {"type", "title", "status", "detail", "instance", "code", "errors", "http_status"}
+)
 MAX_FIELD_ERRORS: Final = 20
 
 log = structlog.get_logger("etude.web")
@@ -91,34 +94,40 @@ def understand(exception: Exception) -> tuple[EtudeError, list[FieldError]]:
         fields = _field_errors(exception.extra)
         named = ", ".join(dict.fromkeys(each.field for each in fields)) or "?"
         return RequestInvalidError(field=named), fields
-    if isinstance(exception, MethodNotAllowedException):
-        return MethodNotAllowedError(allowed=_allowed(exception.headers)), []
-    if isinstance(exception, RequestEntityTooLarge):
-        return BodyTooLargeError(limit_bytes=JSON_LIMIT_BYTES), []
-    if isinstance(exception, SerializationException):
-        return BodyMalformedError(), []
     if isinstance(exception, HTTPException):
-        return _by_status(exception.status_code), []
+        return _refusal(exception), []
     return EtudeError(), []
 
 
 JSON_LIMIT_BYTES: Final = 1024 * 1024
 
 
-def _by_status(status: int) -> EtudeError:
+def _refusal(exception: HTTPException) -> EtudeError:
+    """Map what Litestar refuses by itself."""
+    if isinstance(exception, MethodNotAllowedException):
+        return MethodNotAllowedError(allowed=_allowed(exception.headers))
+    if isinstance(exception, RequestEntityTooLarge):
+        return BodyTooLargeError(limit_bytes=JSON_LIMIT_BYTES)
+    if isinstance(exception.__cause__, SerializationException):
+        return BodyMalformedError()
+    status = exception.status_code
     if status == HTTPStatus.NOT_FOUND:
         return RouteNotFoundError()
     if status == HTTPStatus.BAD_REQUEST:
-        return BodyMalformedError()
-    return HttpError(status) if status < HTTPStatus.INTERNAL_SERVER_ERROR else EtudeError()
+        return RequestMalformedError()
+    return (
+        HttpError(http_status=status) if status < HTTPStatus.INTERNAL_SERVER_ERROR else EtudeError()
+    )
 
 
 def status_of(error: EtudeError) -> int:
     """Return the HTTP status that `error` is answered with."""
-    return error.http_status if isinstance(error, HttpError) else error.status
+    return int(error.params.get("http_status", error.status))
 
 
-def document(error: EtudeError, fields: Sequence[FieldError], request_id: str, locale: str) -> bytes:
+def document(
+    error: EtudeError, fields: Sequence[FieldError], request_id: str, locale: str
+) -> bytes:
     """Write the problem document of `error` in `locale`."""
     status = status_of(error)
     title = _title(status, locale)
@@ -199,7 +208,7 @@ def log_failure(exception: BaseException, request_id: str, code: str) -> None:
         code=code,
         error=type(exception).__qualname__,
         caused_by=[type(cause).__qualname__ for cause in _causes(exception)],
-        where=places(exception),
+        where=where(exception),
     )
 
 
@@ -210,9 +219,3 @@ def _causes(exception: BaseException) -> list[BaseException]:
         causes.append(cause)
         cause = cause.__cause__ or cause.__context__
     return causes
-
-
-def places(exception: BaseException) -> list[str]:
-    """Return the innermost frames as `file:line function`, the raising one last."""
-    frames = traceback.extract_tb(exception.__traceback__)[-12:]
-    return [f"{'/'.join(f.filename.split('/')[-3:])}:{f.lineno} {f.name}" for f in frames]

@@ -1,42 +1,64 @@
 """What the routes work with, made once when the process starts and passed to `create_app`."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from litestar import Request
 from litestar.datastructures import State
 
 from etude.clock import Clock, Ids, RandomIds, SystemClock
+from etude.sessions.ingest import Ingest
 from etude.settings import Settings
-from etude.store.blobs import Blobs
-from etude.store.engine import Database
+from etude.store import Blobs, Database
 from etude.web.in_flight import InFlight
 
 HttpRequest: TypeAlias = Request[Any, Any, State]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Everything with a lifetime as long as the process. Opened by `open_services`."""
+    """Everything with a lifetime as long as the process. Made by `compose`."""
 
     settings: Settings
     database: Database
     blobs: Blobs
-    clock: Clock = field(default_factory=SystemClock)
-    ids: Ids = field(default_factory=RandomIds)
+    ingest: Ingest
+    clock: Clock
+    ids: Ids
     in_flight: InFlight = field(default_factory=InFlight)
+
+    async def in_thread(
+        self, function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Result:
+        """Run `function` off the event loop, so that other requests go on meanwhile."""
+        return await asyncio.to_thread(function, *args, **kwargs)
+
+
+def compose(
+    settings: Settings, database: Database, clock: Clock | None = None, ids: Ids | None = None
+) -> Services:
+    """Put the services together over an open database; a test gives its own clock and ids."""
+    time = clock or SystemClock()
+    return Services(
+        settings=settings,
+        database=database,
+        blobs=Blobs(settings.blobs, time),
+        ingest=Ingest(database, time),
+        clock=time,
+        ids=ids or RandomIds(),
+    )
 
 
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
-    """Open what the routes need; close it in reverse order."""
-    database = await Database.open(settings.database_url)
-    try:
-        yield Services(settings=settings, database=database, blobs=Blobs(settings.blobs))
-    finally:
-        await database.close()
+    """Open the database of `settings`, compose the services, close it at the end."""
+    async with await Database.open(settings.database_url) as database:
+        yield compose(settings, database)
 
 
 def services_of(request: HttpRequest) -> Services:

@@ -1,0 +1,27 @@
+"""A child process that ends when its parent does, however the parent ended.
+
+The parent keeps the writing end of a pipe and never writes. When the parent is gone, `kill -9`
+included, the system closes that end and the child reads the end of the file.
+"""
+
+import os
+import signal
+import threading
+import time
+from typing import Final
+
+# What the child has for a graceful stop before it ends itself: more than web's own grace.
+GRACE_S: Final = 15.0
+
+
+def watch(descriptor: int) -> None:
+    """End this process (SIGTERM, then hard) once the other end of `descriptor` is closed."""
+    threading.Thread(target=_wait, args=(descriptor,), name="lifeline", daemon=True).start()
+
+
+def _wait(descriptor: int) -> None:
+    while os.read(descriptor, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os._exit(1)

@@ -1,0 +1,118 @@
+"""`etude serve`, `etude web`, `etude worker`: the long-running processes of an installation.
+
+`serve` supervises the other two; each can be run alone and, behind a proxy, more than once.
+"""
+
+import asyncio
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, Protocol, cast
+
+import structlog
+import typer
+
+from etude.cli import lifeline, listening, logs, terminal
+from etude.cli.supervisor import Child, Supervisor
+from etude.errors import UnavailableError
+from etude.settings import Settings, load, unknown_variables
+from etude.store import migrations
+
+HostOption = Annotated[str | None, typer.Option(help="Address to listen on (ETUDE_HOST).")]
+PortOption = Annotated[
+    int | None, typer.Option(help="Port to listen on; 0 takes a free one (ETUDE_PORT).")
+]
+RoleOption = Annotated[
+    str | None, typer.Option(help="Which routes: all, ops, server or learner (ETUDE_ROLE).")
+]
+LifelineOption = Annotated[int | None, typer.Option("--lifeline", hidden=True)]
+ListenerOption = Annotated[int | None, typer.Option("--listener", hidden=True)]
+
+log = structlog.get_logger("etude.serve")
+
+
+class NotInitialisedError(UnavailableError):
+    """The data folder does not exist: nobody has run `etude init` yet, or `ETUDE_DATA` is wrong."""
+
+    code = "NOT_INITIALISED"
+
+
+class _WebMain(Protocol):
+    """`etude.web.main`, started by name: the command line imports no web."""
+
+    def run(
+        self, settings: Settings, listener: socket.socket, announce: Callable[[], None]
+    ) -> None: ...
+
+
+def serve(host: HostOption = None, port: PortOption = None, role: RoleOption = None) -> None:
+    """Run the whole installation: web and worker, restarted when they fail."""
+    settings = _start("serve", host=host, port=port, role=role)
+    asyncio.run(migrations.check(settings.database_url))
+    listener = listening.listen(settings.host, settings.port)
+    descriptor = listener.fileno()
+    web_child = Child(
+        name="web",
+        arguments=("web", "--listener", str(descriptor), "--role", settings.role),
+        pass_fds=(descriptor,),
+    )
+    supervisor = Supervisor(
+        children=(web_child, Child(name="worker", arguments=("worker",))), on_stop=listener.close
+    )
+    _say_where(settings, listener)
+    asyncio.run(supervisor.run())
+
+
+def web(
+    host: HostOption = None,
+    port: PortOption = None,
+    role: RoleOption = None,
+    parent: LifelineOption = None,
+    passed: ListenerOption = None,
+) -> None:
+    """Run the HTTP server alone."""
+    settings = _start("web", parent, host=host, port=port, role=role)
+    listener = (
+        listening.listen(settings.host, settings.port)
+        if passed is None
+        else listening.inherited(passed)
+    )
+
+    def announce() -> None:
+        url = listening.url_of(listener, settings.host)
+        log.info("listening", action="web.listening", url=url, role=settings.role)
+        if passed is None:
+            _say_where(settings, listener)
+
+    web_main = cast("_WebMain", importlib.import_module("etude.web.main"))
+    with listener:
+        web_main.run(settings, listener, announce)
+
+
+def worker(parent: LifelineOption = None) -> None:
+    """Run the jobs alone."""
+    settings = _start("worker", parent)
+    worker_module = importlib.import_module("etude.cli.worker")
+    asyncio.run(worker_module.run(settings))
+
+
+def _start(process: str, parent: int | None = None, **chosen: Any) -> Settings:  # noqa: ANN401 - checked by `load`
+    """Do what each of these commands does first: the parent's lifeline, settings, logs."""
+    if parent is not None:
+        lifeline.watch(parent)
+    settings = load(**chosen)
+    logs.configure(settings.log_level, settings.log_format, process=process)
+    for name in unknown_variables(os.environ):
+        log.warning("unknown setting", action="settings.unknown", variable=name)
+    if not settings.data.is_dir():
+        raise NotInitialisedError(folder=str(settings.data))
+    return settings
+
+
+def _say_where(settings: Settings, listener: socket.socket) -> None:
+    """Tell a person at the terminal where to go; programs read the log line `web.listening`."""
+    if sys.stderr.isatty():
+        url = settings.public_url or listening.url_of(listener, settings.host)
+        terminal.say("serve.at", url=url)

@@ -1,0 +1,86 @@
+"""The worker process: the jobs of every context, wired to what they need."""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from etude.clock import Clock, SystemClock
+from etude.jobs import Handler, Job, Periodic, Runner
+from etude.people.erasure import SCRUB, scrub_handler
+from etude.people.learner_data import LearnerDataRegistry
+from etude.people.own_data import people_data
+from etude.sessions.lifecycle import close_abandoned
+from etude.settings import Settings
+from etude.store import Blobs, Database, check
+
+ABANDON: Final = "sessions.abandon"
+ABANDON_EVERY_S: Final = 300
+SWEEP: Final = "store.sweep"
+SWEEP_EVERY_S: Final = 3600
+
+log = structlog.get_logger("etude.worker")
+
+
+async def run(settings: Settings) -> None:
+    """Carry out jobs until SIGTERM or SIGINT; running ones then have 10 s to end.
+
+    Raises:
+        SchemaBehind, SchemaAhead, StoreUnavailable: nothing was begun; the message helps.
+    """
+    await check(settings.database_url)
+    clock = SystemClock()
+    async with await Database.open(settings.database_url) as database:
+        blobs = Blobs(settings.blobs, clock)
+        runner = Runner(database, handlers(database, blobs, clock), periodic=PERIODIC)
+        stopping = _stop_signal()
+        await runner.start()
+        log.info("working", action="worker.started")
+        try:
+            await _until(stopping, runner)
+        finally:
+            await runner.stop()
+    log.info("stopped", action="worker.stopped")
+
+
+PERIODIC: Final = (
+    Periodic(kind=ABANDON, every_s=ABANDON_EVERY_S),
+    Periodic(kind=SWEEP, every_s=SWEEP_EVERY_S),
+)
+
+
+def handlers(database: Database, blobs: Blobs, clock: Clock) -> Mapping[str, Handler]:
+    """Return what carries out each kind of job."""
+
+    async def abandon(job: Job) -> None:
+        closed = await close_abandoned(database, clock)
+        log.info("sessions abandoned", action=job.kind, sessions=closed)
+
+    async def sweep(job: Job) -> None:
+        removed = await blobs.sweep_orphans(database)
+        log.info("blobs swept", action=job.kind, blobs=removed)
+
+    registry = LearnerDataRegistry()
+    registry.register(people_data(clock))
+    return {ABANDON: abandon, SWEEP: sweep, SCRUB: scrub_handler(database, blobs, registry)}
+
+
+def _stop_signal() -> asyncio.Event:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    return stopping
+
+
+async def _until(stopping: asyncio.Event, runner: Runner) -> None:
+    """Return when asked to stop; raise what broke the runner, if that comes first."""
+    asked = asyncio.create_task(stopping.wait())
+    broken = asyncio.create_task(runner.wait())
+    await asyncio.wait({asked, broken}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if broken.done():
+        broken.result()
+    broken.cancel()

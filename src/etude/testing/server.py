@@ -1,0 +1,186 @@
+"""A real server process for tests: on a free port, with a data folder of its own, killable.
+
+The process is `python -m etude web` (or `serve`), started as a person would start it. Its log lines
+are read from its stderr, so that a test can wait for one instead of for a while.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self
+
+from etude.cli.listening import listen
+
+DEADLINE_S: Final = 60.0
+
+Line = Mapping[str, Any]
+
+
+class ServerDiedError(Exception):
+    """The process ended, or did not say what was waited for; the text is all that it logged."""
+
+
+class ServerProcess:
+    """`etude web` or `etude serve` on `data`, which must hold a migrated database.
+
+    >>> with ServerProcess(tmp_path) as server:
+    ...     httpx2.get(f"{server.url}/health")
+    ...     server.kill()
+    ...     server.start()
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        command: str = "web",
+        database_url: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Describe the process; `start` or `with` starts it.
+
+        Args:
+            data: the data folder; without `database_url` it holds `etude.db`.
+            command: `web` or `serve`.
+            database_url: another database.
+            environment: further variables (`ETUDE_CRASH_AT`, `ETUDE_LOG_LEVEL`, …).
+        """
+        self.data = data
+        self.command = command
+        self.port = free_port()
+        self._environment = dict(environment or {})
+        if database_url is not None:
+            self._environment["ETUDE_DATABASE_URL"] = database_url
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: list[str] = []
+        self._news = threading.Condition()
+        self._reader: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The base URL, without a slash at the end; the same after a restart."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running process."""
+        return self._running().pid
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start the process and, unless told otherwise, return once it accepts requests."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
+        own = {
+            "ETUDE_DATA": str(self.data),
+            "ETUDE_HOST": "127.0.0.1",
+            "ETUDE_PORT": str(self.port),
+            "ETUDE_LOG_FORMAT": "json",
+        }
+        self._lines = []
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "etude", self.command],
+            env=inherited | own | self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        assert self._process.stderr is not None  # noqa: S101 - it was asked for
+        self._reader = threading.Thread(
+            target=self._read, args=(self._process.stderr,), daemon=True
+        )
+        self._reader.start()
+        if wait:
+            self.wait_for("web.listening")
+
+    def wait_for(
+        self, action: str, matches: Callable[[Line], bool] = lambda _: True, *, after: int = 0
+    ) -> Line:
+        """Return the first log line with `action` that `matches`, from line `after` on, waiting.
+
+        Raises:
+            ServerDiedError: it does not come within `DEADLINE_S`, or the process ends first.
+        """
+
+        def found() -> Line | None:
+            lines = (line for line in self.log_lines()[after:] if line.get("action") == action)
+            return next((line for line in lines if matches(line)), None)
+
+        with self._news:
+            self._news.wait_for(lambda: found() or self._at_end(), DEADLINE_S)
+        line = found()
+        if line is None:
+            raise ServerDiedError(f"no {action!r} in:\n{self.log_text()}")  # noqa: EM102, TRY003 - a test reads it
+        return line
+
+    def log_text(self) -> str:
+        """Return everything that the process wrote to stderr since its start."""
+        return "".join(self._lines)
+
+    def log_lines(self) -> list[Line]:
+        """Return its structured log lines; what is no JSON object is left out."""
+        return [json.loads(line) for line in list(self._lines) if line.startswith("{")]
+
+    def kill(self) -> None:
+        """`kill -9`: nothing of the process runs any more when this returns."""
+        self._end(signal.SIGKILL)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask the process to stop; return its exit code."""
+        return self._end(number)
+
+    def wait(self) -> int:
+        """Return the exit code once the process has ended by itself."""
+        code = self._running().wait(DEADLINE_S)
+        if self._reader is not None:
+            self._reader.join(DEADLINE_S)
+        return code
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill it if it still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    def _end(self, number: signal.Signals) -> int:
+        process = self._running()
+        process.send_signal(number)
+        return self.wait()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            message = "the server was not started"
+            raise ServerDiedError(message)
+        return self._process
+
+    def _at_end(self) -> bool:
+        return self._reader is not None and not self._reader.is_alive()
+
+    def _read(self, stream: IO[bytes]) -> None:
+        with stream:
+            for line in stream:
+                with self._news:
+                    self._lines.append(line.decode("utf-8", "replace"))
+                    self._news.notify_all()
+        with self._news:
+            self._news.notify_all()
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with listen("127.0.0.1", 0) as listener:
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,185 @@
+"""The OpenAPI 3.1 document of the routes, made from the handlers themselves.
+
+Litestar writes operations, parameters and our structs' schemas; this module adds what the
+declarations know: security, bodies that handlers read by themselves, and problem documents. Checked
+in as `docs/schemas/openapi.json`; a test compares. There is no page for it: pages come with their
+own scripts from elsewhere.
+"""
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Final
+
+import msgspec
+from litestar import Litestar, Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from etude import i18n
+from etude.errors import EtudeError
+from etude.people.errors import ScopeForbiddenError, TokenInvalidError, TokenMissingError
+from etude.web import problems
+from etude.web.declared import EVERYWHERE, Access, Declared, declaration, declared
+from etude.web.errors import (
+    BodyEncodingError,
+    BodyMalformedError,
+    BodyTimeoutError,
+    BodyTooLargeError,
+    BusyError,
+    EncodingUnknownError,
+    MediaTypeError,
+    RequestInvalidError,
+)
+from etude.web.services import HttpRequest
+
+MEDIA_TYPE: Final = "application/vnd.oai.openapi+json;version=3.1"
+SECURITY_SCHEME: Final = "bearer"
+METHODS: Final = ("get", "put", "post", "patch", "delete")
+
+_READ_BY_HANDLER: Final = (
+    BodyEncodingError,
+    BodyTimeoutError,
+    BodyTooLargeError,
+    EncodingUnknownError,
+    MediaTypeError,
+    BusyError,
+)
+_READ_AS_JSON: Final = (BodyMalformedError, BodyTimeoutError, BodyTooLargeError, MediaTypeError)
+
+
+@get(
+    "/openapi.json",
+    opt=declared(roles=EVERYWHERE, needs=Access.PUBLIC),
+    media_type=MEDIA_TYPE,
+    tags=["Operations"],
+)
+async def openapi_json(request: HttpRequest) -> Response[bytes]:
+    """Return the OpenAPI 3.1 document of the routes that this server has."""
+    state = request.app.state
+    if "openapi" not in state:
+        state["openapi"] = encode(document(state["route_handlers"]))
+    return Response(content=state["openapi"], media_type=MEDIA_TYPE)
+
+
+def document(handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
+    """Return the OpenAPI document of `handlers` as JSON values, in a stable order."""
+    served = list(handlers)
+    made = _as_litestar_says(served)
+    for handler in served:
+        for path in handler.paths:
+            for method in handler.http_methods:
+                operation = made["paths"][_template(path)][method.lower()]
+                _complete(operation, declaration(handler))
+    components = made.setdefault("components", {})
+    components.setdefault("schemas", {})["Problem"] = _problem_schema()
+    components["securitySchemes"] = {
+        SECURITY_SCHEME: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token made with `etude token create`.",
+        }
+    }
+    made["paths"] = dict(sorted(made["paths"].items()))
+    components["schemas"] = dict(sorted(components["schemas"].items()))
+    return made
+
+
+def encode(made: dict[str, Any]) -> bytes:
+    """Write the document as indented JSON with a newline at its end."""
+    return msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n"
+
+
+def _as_litestar_says(handlers: list[HTTPRouteHandler]) -> dict[str, Any]:
+    config = OpenAPIConfig(
+        title="Etude",
+        version=version("etude"),
+        description="Practice sessions: upload, read, export. Conventions: `docs/http-api.md`.",
+        use_handler_docstrings=True,
+        operation_id_creator=lambda handler, _method, _path: handler.handler_name,
+        render_plugins=[JsonRenderPlugin()],  # given only so that no pages are made
+    )
+    app = Litestar(route_handlers=handlers, openapi_config=config, logging_config=None)
+    schema = app.openapi_schema.to_schema()
+    made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
+    return made
+
+
+def _template(path: str) -> str:
+    parts = (part.partition(":")[0] + "}" if part[:1] == "{" else part for part in path.split("/"))
+    return "/".join(parts)
+
+
+def _complete(operation: dict[str, Any], facts: Declared) -> None:
+    operation.pop("deprecated", None)
+    described = operation.get("description", "")
+    operation["description"] = re.split(r"\n\s*(?:Args|Raises|Returns):", described)[0].strip()
+    operation["summary"] = operation["description"].partition(".")[0].replace("\n", " ")
+    if facts.body is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "description": facts.body.description,
+            "content": {name: {"schema": {"type": "string"}} for name in facts.body.media_types},
+        }
+    if not facts.public:
+        operation["security"] = [{SECURITY_SCHEME: []}]
+        scopes = [need for need in facts.needs if need != Access.SIGNED_IN]
+        if scopes:
+            operation["x-etude-scopes"] = scopes
+    operation["x-etude-roles"] = list(facts.roles)
+    responses = operation["responses"]
+    responses.update(_problem_responses(_raised(operation, facts)))
+    responses["default"] = _response("Any other failure.")
+
+
+def _raised(operation: dict[str, Any], facts: Declared) -> list[type[EtudeError]]:
+    raised: list[type[EtudeError]] = list(facts.raises)
+    if not facts.public:
+        raised += [TokenMissingError, TokenInvalidError]
+        if set(facts.needs) != {Access.SIGNED_IN}:
+            raised.append(ScopeForbiddenError)
+    if facts.body is not None:
+        raised += _READ_BY_HANDLER
+    elif "requestBody" in operation:
+        raised += _READ_AS_JSON
+    if "400" in operation["responses"] or operation.get("parameters"):
+        raised.append(RequestInvalidError)
+    return raised
+
+
+def _problem_responses(raised: Iterable[type[EtudeError]]) -> dict[str, Any]:
+    by_status: dict[int, dict[str, None]] = {}
+    for error in raised:
+        by_status.setdefault(error.status, {})[error.code] = None
+    return {
+        str(status): _response(f"{_title(status)}: {', '.join(f'`{code}`' for code in codes)}.")
+        for status, codes in sorted(by_status.items())
+    }
+
+
+def _title(status: int) -> str:
+    try:
+        return i18n.text(f"problem.title.{status}")
+    except KeyError:
+        return HTTPStatus(status).phrase
+
+
+def _response(description: str) -> dict[str, Any]:
+    content = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {"description": description, "content": content}
+
+
+def _problem_schema() -> dict[str, Any]:
+    _, found = msgspec.json.schema_components(
+        [problems.Problem], ref_template="#/components/schemas/{name}"
+    )
+    problem = found["Problem"]
+    problem["properties"]["errors"]["items"] = found["FieldError"]
+    problem["additionalProperties"] = True
+    schema: dict[str, Any] = problem
+    return schema
+
+
+route_handlers = [openapi_json]
