@@ -5,7 +5,8 @@ writing lines is `etude.events.ndjson`.
 """
 
 import math
-from typing import Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -20,6 +21,8 @@ PRIMITIVES: Final = ("presence", "sequence", "timing", "quality", "safety")
 PHASES: Final = ("preparation", "operation", "cleanup")
 SERVER_PRODUCER: Final = "server"
 
+_AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
+
 
 def derive_tier(confidence: float | None) -> str | None:
     """Return the alert tier of a confidence (0 to 1); none without one (`rulings.md` 1)."""
@@ -28,6 +31,16 @@ def derive_tier(confidence: float | None) -> str | None:
     if confidence >= TIER_HIGH_FROM:
         return "high"
     return "medium" if confidence >= TIER_MEDIUM_FROM else "low"
+
+
+def parse_started_at(value: object) -> datetime | None:
+    """Return `meta.started_at` as an aware time; `None` unless it is RFC 3339 with an offset."""
+    if not isinstance(value, str):
+        return None
+    try:
+        return msgspec.convert(value, _AwareDatetime)
+    except msgspec.ValidationError:
+        return None
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +92,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
             or self.alert_tier == "low"
             or (self.confidence is not None and self.confidence < TIER_MEDIUM_FROM)
         )
+
+    @property
+    def started_at(self) -> datetime | None:
+        """Wall-clock time of the session's begin as the device had it; `None` if not said."""
+        return None if self.meta is None else parse_started_at(self.meta.get("started_at"))
 
     @property
     def is_server_made(self) -> bool:

@@ -7,7 +7,7 @@ is wrong with it.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -75,6 +75,11 @@ def decode_line(line: bytes, number: int = 1, session_id: str | None = None) -> 
     if _scan_plainly(line, session_id) is None:
         return _to_event(_read_checked(line, number, session_id))
     return _to_event(decode_any(line))
+
+
+def decode_line_reporting(line: bytes, number: int, on_duplicate: Callable[[str], None]) -> Event:
+    """Check one line as `decode_line` does, and call `on_duplicate(key)` for each repeated key."""
+    return _to_event(_read_checked(line, number, None, on_duplicate))
 
 
 def encode_event(event: Event) -> bytes:
@@ -199,8 +204,13 @@ def _scan_fully(line: bytes, number: int, session_id: str | None) -> Scanned:
     )
 
 
-def _read_checked(line: bytes, number: int, session_id: str | None) -> dict[str, Any]:
-    fields = read_object(line, number)
+def _read_checked(
+    line: bytes,
+    number: int,
+    session_id: str | None,
+    on_duplicate: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    fields = read_object(line, number, on_duplicate)
     rules.check(fields, number)
     if session_id is not None and fields["session_id"] != session_id:
         raise WrongSessionError(number)
@@ -257,6 +267,7 @@ __all__ = [
     "TooLongError",
     "WrongSessionError",
     "decode_line",
+    "decode_line_reporting",
     "encode_event",
     "scan_line",
     "split_lines",

@@ -18,7 +18,7 @@ from .strategies import hostile_lines, objects
 GOOD = {"event_id": "e1", "session_id": "s1", "ts": 1.5, "event_type": "streak", "signal": "x"}
 
 
-def line_of(**changes: Any) -> bytes:  # noqa: ANN401 - any JSON
+def line_of(**changes: Any) -> bytes:
     fields = GOOD | changes
     return json.dumps({k: v for k, v in fields.items() if v is not ...}, ensure_ascii=False).encode(
         errors="surrogatepass"
