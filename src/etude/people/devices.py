@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
 from etude.people.errors import DeviceExistsError, DeviceUnknownError
+from etude.people.names import MAX_DEVICE_ID, can_be_id, check_id, check_name
 from etude.people.paging import DEFAULT_LIMIT, key_after, page
 from etude.people.records import Device, Page
 from etude.people.tables import device
@@ -17,8 +18,15 @@ from etude.people.tables import device
 async def add_device(
     connection: AsyncConnection, *, device_id: str, name: str, now: datetime
 ) -> Device:
-    """Store a device; raises `DeviceExistsError` if the id is registered already."""
-    values = {"device_id": device_id, "name": name, "created_us": to_us(now)}
+    """Store a device; `name` says which one it is, not whose.
+
+    Raises `IdInvalidError`, `NameInvalidError`, or `DeviceExistsError` if the id is registered.
+    """
+    values = {
+        "device_id": check_id(device_id, MAX_DEVICE_ID),
+        "name": check_name(name),
+        "created_us": to_us(now),
+    }
     try:
         result = await connection.execute(insert(device).values(values).returning(device))
     except IntegrityError as error:
@@ -34,9 +42,18 @@ async def get_device(connection: AsyncConnection, device_id: str, *, lock: bool 
     statement = select(device).where(device.c.device_id == device_id)
     if lock:
         statement = statement.with_for_update()
-    row = (await connection.execute(statement)).one_or_none()
+    row = (await connection.execute(statement)).one_or_none() if can_be_id(device_id) else None
     if row is None:
         raise DeviceUnknownError(device_id=device_id)
+    return _record(row)
+
+
+async def get_device_by_key(connection: AsyncConnection, device_key: int) -> Device:
+    """Return the device with this surrogate key; raises `DeviceUnknownError`."""
+    statement = select(device).where(device.c.device_key == device_key)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None:
+        raise DeviceUnknownError(device_id=f"#{device_key}")
     return _record(row)
 
 

@@ -123,10 +123,16 @@ class StaffExistsError(ConflictError):
     code = "STAFF_EXISTS"
 
 
-class StaffIdInvalidError(InvalidError):
-    """A sign-in name is 1 to 64 letters, digits and `. _ @ -`, beginning with a letter or digit."""
+class IdInvalidError(InvalidError):
+    """An id that a person chooses is not of letters, digits and `. _ : @ -`, or is too long."""
 
-    code = "STAFF_ID_INVALID"
+    code = "ID_INVALID"
+
+
+class NameInvalidError(InvalidError):
+    """A name or label is empty, too long or holds control characters."""
+
+    code = "NAME_INVALID"
 
 
 class PasswordLengthError(InvalidError):

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
 from etude.people.errors import LearnerErasedError, LearnerUnknownError
+from etude.people.names import can_be_id, check_name
 from etude.people.paging import DEFAULT_LIMIT, key_after, page
 from etude.people.records import Learner, Page
 from etude.people.tables import learner
@@ -27,10 +28,13 @@ def learner_id_sha256(learner_id: str) -> bytes:
 async def add_learner(
     connection: AsyncConnection, *, learner_id: str, display_name: str, locale: str, now: datetime
 ) -> Learner:
-    """Store a learner under a fresh random `learner_id` (from `Ids.new`)."""
+    """Store a learner under a fresh random `learner_id` (from `Ids.new`).
+
+    Raises `NameInvalidError`.
+    """
     values = {
         "learner_id": learner_id,
-        "display_name": display_name,
+        "display_name": check_name(display_name),
         "locale": locale,
         "created_us": to_us(now),
     }
@@ -46,6 +50,8 @@ async def get_learner(
 
     Raises `LearnerUnknownError`, or `LearnerErasedError` if there was such a learner.
     """
+    if not can_be_id(learner_id):
+        raise LearnerUnknownError(learner_id=learner_id)
     statement = select(learner).where(
         or_(
             learner.c.learner_id == learner_id,

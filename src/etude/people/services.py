@@ -7,15 +7,18 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import to_us
+from etude.people.names import check_id
 from etude.people.records import Service
 from etude.people.tables import service
 
 
 async def ensure_service(connection: AsyncConnection, service_id: str, now: datetime) -> Service:
-    """Return the service with this name; store it if there is none yet."""
+    """Return the service with this name; store it if there is none yet. Raises `IdInvalidError`."""
     insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(service)
     await connection.execute(
-        insert.values(service_id=service_id, created_us=to_us(now)).on_conflict_do_nothing()
+        insert.values(
+            service_id=check_id(service_id), created_us=to_us(now)
+        ).on_conflict_do_nothing()
     )
     statement = select(service.c.service_key).where(service.c.service_id == service_id)
     return Service(

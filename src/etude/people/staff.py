@@ -1,20 +1,18 @@
 """Staff: operators, who run the installation, and teachers, who run classes."""
 
-import re
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Row, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
-from etude.people.errors import StaffExistsError, StaffIdInvalidError, StaffUnknownError
+from etude.people.errors import StaffExistsError, StaffUnknownError
+from etude.people.names import can_be_id, check_id, check_name
 from etude.people.paging import DEFAULT_LIMIT, key_after, page
 from etude.people.records import Page, Role, Staff
 from etude.people.tables import staff
-
-_STAFF_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
 async def add_staff(
@@ -28,13 +26,11 @@ async def add_staff(
 ) -> Staff:
     """Store a member of staff who signs in as `staff_id` with the password of `password_hash`.
 
-    Raises `StaffIdInvalidError`, or `StaffExistsError` if the sign-in name is taken.
+    Raises `IdInvalidError`, `NameInvalidError`, or `StaffExistsError` if the sign-in name is taken.
     """
-    if not _STAFF_ID.fullmatch(staff_id):
-        raise StaffIdInvalidError
     values = {
-        "staff_id": staff_id,
-        "name": name,
+        "staff_id": check_id(staff_id),
+        "name": check_name(name),
         "role": role,
         "password_hash": password_hash,
         "created_us": to_us(now),
@@ -48,9 +44,8 @@ async def add_staff(
 
 async def get_staff(connection: AsyncConnection, staff_id: str) -> Staff:
     """Return the member of staff with this sign-in name; raises `StaffUnknownError`."""
-    row = (
-        await connection.execute(select(staff).where(staff.c.staff_id == staff_id))
-    ).one_or_none()
+    statement = select(staff).where(staff.c.staff_id == staff_id)
+    row = (await connection.execute(statement)).one_or_none() if can_be_id(staff_id) else None
     if row is None:
         raise StaffUnknownError(staff_id=staff_id)
     return _record(row)
@@ -77,23 +72,20 @@ async def count_operators(connection: AsyncConnection) -> int:
 
 async def password_hash_of(connection: AsyncConnection, staff_id: str) -> str | None:
     """Return the stored hash for `verify_password`; None if nobody has that sign-in name."""
+    if not can_be_id(staff_id):
+        return None
     statement = select(staff.c.password_hash).where(staff.c.staff_id == staff_id)
     return (await connection.execute(statement)).scalar_one_or_none()
 
 
 async def set_password(connection: AsyncConnection, staff_id: str, password_hash: str) -> Staff:
     """Replace the password's hash; raises `StaffUnknownError`."""
-    row = (
-        await connection.execute(
-            update(staff)
-            .where(staff.c.staff_id == staff_id)
-            .values(password_hash=password_hash)
-            .returning(staff)
-        )
-    ).one_or_none()
-    if row is None:
-        raise StaffUnknownError(staff_id=staff_id)
-    return _record(row)
+    await get_staff(connection, staff_id)
+    statement = update(staff).where(staff.c.staff_id == staff_id)
+    result = await connection.execute(
+        statement.values(password_hash=password_hash).returning(staff)
+    )
+    return _record(result.one())
 
 
 def _record(row: Row[Any]) -> Staff:

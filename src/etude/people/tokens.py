@@ -28,6 +28,7 @@ from etude.people.errors import (
     TokenUnknownError,
 )
 from etude.people.learners import get_learner
+from etude.people.names import can_be_id, check_name
 from etude.people.paging import DEFAULT_LIMIT, key_after, page
 from etude.people.records import Page, Principal, PrincipalKind, Role, Token
 from etude.people.scopes import check_scopes, effective_scopes
@@ -113,7 +114,9 @@ async def create_token(
     Raises:
         TokenExpiryError: it would expire before it is made.
         ScopeUnknownError, ScopeNotAllowedError: see `check_scopes`.
-        DeviceUnknownError, LearnerUnknownError, LearnerErasedError, StaffUnknownError: as they say.
+        NameInvalidError: the label is no name.
+        DeviceUnknownError, LearnerUnknownError, LearnerErasedError, StaffUnknownError,
+        IdInvalidError: there is no such principal, or a service cannot be called that.
     """
     if wanted.expires_at is not None and wanted.expires_at <= now:
         raise TokenExpiryError(expires_at=wanted.expires_at.isoformat())
@@ -125,7 +128,7 @@ async def create_token(
         "secret_sha256": sha256(secret.encode()).digest(),
         "kind": wanted.kind,
         f"{wanted.kind}_key": key,
-        "label": wanted.label,
+        "label": None if wanted.label is None else check_name(wanted.label),
         "scopes": " ".join(scopes),
         "created_us": to_us(now),
         "expires_us": None if wanted.expires_at is None else to_us(wanted.expires_at),
@@ -139,7 +142,7 @@ async def create_token(
 async def get_token(connection: AsyncConnection, public_id: str) -> Token:
     """Return the token with this public part; raises `TokenUnknownError`."""
     statement = _tokens().where(token.c.public_id == public_id)
-    row = (await connection.execute(statement)).one_or_none()
+    row = (await connection.execute(statement)).one_or_none() if can_be_id(public_id) else None
     if row is None:
         raise TokenUnknownError(token_id=public_id)
     return _record(row)
@@ -164,6 +167,7 @@ async def revoke_token(connection: AsyncConnection, public_id: str, now: datetim
 
     Raises `TokenUnknownError`.
     """
+    await get_token(connection, public_id)
     await connection.execute(
         update(token)
         .where(token.c.public_id == public_id, token.c.revoked_us.is_(None))

@@ -8,10 +8,10 @@ from etude.people import devices, learners, services, staff
 from etude.people.errors import (
     DeviceExistsError,
     DeviceUnknownError,
+    IdInvalidError,
     LearnerErasedError,
     LearnerUnknownError,
     StaffExistsError,
-    StaffIdInvalidError,
     StaffUnknownError,
 )
 from etude.people.tables import device, learner
@@ -114,7 +114,7 @@ def test_staff_sign_in_under_one_name_each(school: Any) -> None:
 @pytest.mark.parametrize("staff_id", ["", " op", "op op", "-op", "李", "x" * 65, "a\x00", "a\n"])
 def test_a_sign_in_name_is_plain(school: Any, staff_id: str) -> None:
     """A sign-in name that is hard to type or to tell apart is refused."""
-    with pytest.raises(StaffIdInvalidError):
+    with pytest.raises(IdInvalidError):
         school.member(staff_id)
 
 
