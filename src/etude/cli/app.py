@@ -48,7 +48,7 @@ COMMANDS: Final = (
     Command("worker", "etude.cli.serve:worker"),
     Command("doctor", "etude.cli.doctor:doctor"),
     Command("upgrade", "etude.cli.upgrade:upgrade"),
-    Command("backup", "etude.cli.backup:app"),
+    Command("backup", "etude.cli.backup:backup"),
     Command("events", "etude.cli.events:app"),
     Command("learner", "etude.cli.people:learner"),
     Command("device", "etude.cli.people:device"),

@@ -1,6 +1,6 @@
 """What can go wrong at the command line itself."""
 
-from etude.errors import ConflictError, InvalidError, UnavailableError
+from etude.errors import ConflictError, InvalidError, UnavailableError, UnsupportedError
 
 
 class CommandNeedsExtraError(UnavailableError):
@@ -25,3 +25,9 @@ class BackupInvalidError(InvalidError):
     """A backup does not hold what it says, so nothing may be restored from it."""
 
     code = "BACKUP_INVALID"
+
+
+class BackupOfServerError(UnsupportedError):
+    """The database is PostgreSQL, whose own tools copy it; `docs/backup.md` says how."""
+
+    code = "BACKUP_OF_POSTGRESQL"
