@@ -31,6 +31,7 @@ def engine(url: URL, connections: int) -> AsyncEngine:
         pool_size=connections,
         max_overflow=connections,
         pool_timeout=LOCK_TIMEOUT_S,
+        hide_parameters=True,  # an error's text may reach a log; the values in it must not
         pool_pre_ping=True,  # a restart of the server costs nobody an error
         connect_args={"server_settings": _SETTINGS, "timeout": 10},
     )

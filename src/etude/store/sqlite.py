@@ -76,7 +76,11 @@ def _engine(
     url: URL, *, pool_size: int, max_overflow: int, begin: str, extra: tuple[str, ...]
 ) -> AsyncEngine:
     engine = create_async_engine(
-        url, pool_size=pool_size, max_overflow=max_overflow, pool_timeout=BUSY_TIMEOUT_S
+        url,
+        pool_size=pool_size,
+        max_overflow=max_overflow,
+        pool_timeout=BUSY_TIMEOUT_S,
+        hide_parameters=True,  # an error's text may reach a log; the values in it must not
     )
     _prepare_connections(engine.sync_engine, (*_PRAGMAS, *extra))
     _begin_with(engine.sync_engine, begin)

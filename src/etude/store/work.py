@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from etude.store.failures import error_code, where
+
 if TYPE_CHECKING:  # the engine makes units of work: a circle at run time
     from etude.store.engine import Database
 
@@ -51,8 +53,10 @@ class UnitOfWork:
                 result = callback()
                 if inspect.isawaitable(result):
                     await result
-            except Exception:  # noqa: BLE001 - the transaction stands, whatever a callback does
-                name = getattr(callback, "__qualname__", type(callback).__qualname__)
-                _log.exception(
-                    "a callback after commit failed", action="store.after_commit", callback=name
+            except Exception as error:  # noqa: BLE001 - the transaction stands, whatever a callback does
+                _log.warning(
+                    "a callback after commit failed",
+                    action="store.after_commit",
+                    error_code=error_code(error),
+                    where=where(error),
                 )

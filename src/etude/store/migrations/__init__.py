@@ -1,8 +1,8 @@
 """Bring a database to the schema of this version: forward only, one process at a time.
 
 The revisions are one linear chain of plain files in `versions/`, which import nothing of Etude:
-they say what a schema was, not what it is. All pending ones run in one transaction, so that a killed
-upgrade leaves the old schema whole.
+they say what a schema was, not what it is. All pending ones run in one transaction, so that a
+killed upgrade leaves the old schema whole.
 """
 
 from collections.abc import AsyncIterator
