@@ -6,8 +6,8 @@ from typing import Final
 
 from etude.errors import (
     ConflictError,
-    EtudeError,
     InvalidError,
+    NotFoundError,
     TooLargeError,
     UnavailableError,
     UnsupportedError,
@@ -58,14 +58,20 @@ class EventTooLongError(TooLargeError):
     code = "EVENT_TOO_LONG"
 
 
-class JournalDiskFullError(UnavailableError):
-    """No space: the event is not on the disk. It waits in memory and is written in its place."""
+class JournalWaitingError(UnavailableError):
+    """The disk would not take the event: it waits in memory and keeps its place."""
+
+    code = "JOURNAL_WAITING"
+
+
+class JournalDiskFullError(JournalWaitingError):
+    """No space left on the device, in the quota, or under the file size limit."""
 
     code = "JOURNAL_DISK_FULL"
 
 
-class JournalWriteError(UnavailableError):
-    """The disk failed: the event is not durable. It waits in memory and is written in its place."""
+class JournalWriteError(JournalWaitingError):
+    """The disk failed in another way than by being full."""
 
     code = "JOURNAL_WRITE_FAILED"
 
@@ -112,6 +118,18 @@ class PhasePlanError(InvalidError):
     code = "PHASE_PLAN_INVALID"
 
 
+class EventUnknownError(NotFoundError):
+    """The session has no such event."""
+
+    code = "EVENT_UNKNOWN"
+
+
+class ObservationMissingError(ConflictError):
+    """A judgement below 0.8 without what was seen."""
+
+    code = "OBSERVATION_MISSING"
+
+
 class ConfidenceError(InvalidError):
     """A confidence outside 0 to 1."""
 
@@ -136,7 +154,7 @@ class AnswerInvalidError(UnavailableError):
     code = "ANSWER_INVALID"
 
 
-def disk_error(error: OSError, path: Path, waiting: int) -> EtudeError:
+def disk_error(error: OSError, path: Path, waiting: int) -> JournalWaitingError:
     """Map an `OSError` of a write to `path`; `waiting` events are kept in memory."""
     if error.errno in _FULL:
         return JournalDiskFullError(path=str(path), waiting=waiting)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from etude.edge.errors import JournalSealedError
-from etude.edge.journal import Journal
+from etude.edge.journal import Journal, SyncPolicy
 from etude.edge.reader import JournalFolder
 from etude.edge.seal import measure
 from etude.events.model import Event
@@ -173,3 +173,18 @@ def test_a_kill_at_every_named_point_loses_no_acknowledged_event(tmp_path: Path)
         for seed in SEEDS:
             after = disk.survivors(tmp_path / f"after-{number}-{seed}", seed)
             holds(life, go_on(after / "journals"), after / "journals")
+
+
+def test_what_a_reopened_journal_holds_is_durable_before_it_is_built_upon(tmp_path: Path) -> None:
+    """A killed process left an unsynced line: once the journal is open again, it stays."""
+    live = tmp_path / "live"
+    live.mkdir()
+    disk = LossyFiles(live)
+    journal = Journal.open(live, "s-1", files=disk, policy=SyncPolicy.OS)
+    journal.append(event(1))
+    journal._release()
+    again = Journal.open(live, "s-1", files=disk.revived())
+    disk.cut_power()
+    after = disk.survivors(tmp_path / "after")
+    assert [each.event_id for each in JournalFolder(after / "s-1").events()] == ["e001"]
+    again._release()
