@@ -10,7 +10,6 @@
 
 BIN := .venv/bin
 WORKERS ?= 2
-export ETUDE_DATA ?= $(CURDIR)/.data
 
 setup-server:
 	@tools/setup server
@@ -34,6 +33,7 @@ lint: setup-dev
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -n 0 tests/docs tests/unit/i18n
 
+serve: export ETUDE_DATA ?= $(CURDIR)/.data
 serve: setup-server
 	@$(BIN)/etude init
 	@$(BIN)/etude serve
