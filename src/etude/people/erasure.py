@@ -45,7 +45,7 @@ async def erase_learner(
     await registry.erase_learner(work, learner_key)
     crash_point("people.erasure.rows_removed")
     await audit.record(work, actor, "learner.erased", subject=("learner", learner_key), now=now)
-    await enqueue(work, SCRUB, str(learner_key), {"learner_key": learner_key})
+    await enqueue(work, SCRUB, str(learner_key), {"learner_key": learner_key}, now=now)
     crash_point("people.erasure.enqueued")
     return learner_key
 
@@ -98,5 +98,5 @@ async def scrub_files(database: Database, blobs: Blobs, registry: LearnerDataReg
     """Clear deleted rows out of the database's files, and files that nobody refers to any more."""
     crash_point("people.scrub.before")
     await database.scrub(registry.tables)
+    crash_point("people.scrub.rewritten")
     await blobs.sweep_orphans(database)
-    crash_point("people.scrub.done")
