@@ -29,7 +29,6 @@ NOT_SETTINGS: Final = frozenset(
     {
         "ETUDE_CRASH_AT",  # test kit: end at a named crash point
         "ETUDE_OPERATOR_PASSWORD",  # command line: the password of the operator that `init` makes
-        "ETUDE_OPERATOR_PASSWORD",  # command line: `etude init`
         "ETUDE_SETUP_PIP",  # the Makefile
         "ETUDE_TOKEN",  # command line: the bearer token of `etude events upload`
         "ETUDE_URL",  # command line: the server that `etude events upload` speaks to

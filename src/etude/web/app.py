@@ -11,7 +11,7 @@ from etude.settings import Role
 from etude.web import health, openapi, uploads
 from etude.web.auth import guard
 from etude.web.declared import declaration
-from etude.web.front import Front
+from etude.web.front import BodyLimits, Front
 from etude.web.problems import JSON_LIMIT_BYTES, answer_problem
 from etude.web.services import Services
 
@@ -24,7 +24,10 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
 
 
 def create_app(
-    services: Services, route_handlers: Iterable[HTTPRouteHandler] = ROUTE_HANDLERS
+    services: Services,
+    route_handlers: Iterable[HTTPRouteHandler] = ROUTE_HANDLERS,
+    *,
+    limits: BodyLimits | None = None,
 ) -> Front:
     """Build the ASGI application for the role in `services.settings`.
 
@@ -45,7 +48,7 @@ def create_app(
         debug=False,
         pdb_on_exception=False,
     )
-    return Front(litestar, services.in_flight)
+    return Front(litestar, services.in_flight, limits or BodyLimits())
 
 
 def served_routes(

@@ -42,8 +42,10 @@ async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
 async def _identify(connection: Connection, needs: tuple[str, ...]) -> None:
     services: Services = connection.app.state["services"]
     bearer = bearer_of(connection.headers.get("authorization"))
+    now = services.clock.now()
     async with services.database.read() as reader:
-        principal = await authenticate(reader, bearer, services.clock.now())
+        principal = await authenticate(reader, bearer, now)
+    services.token_use.note(principal.token_key, now)
     require_any(principal, needs)
     context_of(connection.scope).principal = principal
 

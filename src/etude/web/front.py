@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import structlog
 
 from etude import i18n
@@ -25,9 +26,16 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
-# 8 MiB at 256 kbit/s take 262 s: a school's slow line still gets through.
-BODY_IDLE_S: Final = 20.0
-BODY_TOTAL_S: Final = 300.0
+
+class BodyLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a body may pause, and take altogether.
+
+    8 MiB at 256 kbit/s take 262 s: a school's slow line still gets through.
+    """
+
+    idle_s: float = 20.0
+    total_s: float = 300.0
+
 
 SECURITY_HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -49,25 +57,19 @@ class Front:
         self,
         app: App,
         in_flight: InFlight,
-        *,
-        body_idle_s: float = BODY_IDLE_S,
-        body_total_s: float = BODY_TOTAL_S,
+        limits: BodyLimits,
     ) -> None:
-        """Wrap `app`; a body may pause for `body_idle_s` and take `body_total_s` altogether."""
+        """Wrap `app`; what a request holds of `in_flight` is released at its end."""
         self._app = app
         self._in_flight = in_flight
-        self._body_idle_s = body_idle_s
-        self._body_total_s = body_total_s
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the ASGI server."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await _Exchange(self._app, scope, receive, send).run(self._limits(), self._in_flight)
-
-    def _limits(self) -> tuple[float, float]:
-        return self._body_idle_s, self._body_total_s
+        await _Exchange(self._app, scope, receive, send).run(self._limits, self._in_flight)
 
 
 class _Exchange:
@@ -85,8 +87,8 @@ class _Exchange:
         self._status = 0
         put_context(self._scope, self._context)
 
-    async def run(self, limits: tuple[float, float], in_flight: InFlight) -> None:
-        self._idle_s, self._until = limits[0], self._started + limits[1]
+    async def run(self, limits: BodyLimits, in_flight: InFlight) -> None:
+        self._idle_s, self._until = limits.idle_s, self._started + limits.total_s
         try:
             await self._app(self._scope, self._receive_in_time, self._send_with_headers)
         except Exception as failure:  # noqa: BLE001 - the outermost border of the process

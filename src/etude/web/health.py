@@ -3,9 +3,10 @@
 import asyncio
 import os
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import monotonic
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from litestar import get
@@ -20,6 +21,8 @@ from etude.web.services import HttpRequest, Services, services_of
 # Probes come from anybody: however many ask, the disk is touched once in this time.
 ASKED_AGAIN_AFTER_S: Final = 1.0
 PROBE_BYTES: Final = 4096
+
+Look: TypeAlias = Callable[[Services], Awaitable[EtudeError | None]]
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +62,9 @@ async def ready(request: HttpRequest) -> Ready:
 class Readiness:
     """Checks at most once a second; who asks meanwhile gets the last answer."""
 
-    def __init__(self) -> None:
-        """Nothing is known yet."""
+    def __init__(self, look: Look | None = None) -> None:
+        """Nothing is known yet; `look` finds what is wrong, if anything (database and disk)."""
+        self._look = look or what_is_wrong
         self._turn = asyncio.Lock()
         self._checked_at = float("-inf")
         self._wrong: EtudeError | None = None
@@ -69,13 +73,14 @@ class Readiness:
         """Raise what keeps the server from serving, if anything does."""
         async with self._turn:
             if monotonic() - self._checked_at >= ASKED_AGAIN_AFTER_S:
-                self._wrong = await _what_is_wrong(services)
+                self._wrong = await self._look(services)
                 self._checked_at = monotonic()
         if self._wrong is not None:
             raise self._wrong
 
 
-async def _what_is_wrong(services: Services) -> EtudeError | None:
+async def what_is_wrong(services: Services) -> EtudeError | None:
+    """Return what keeps uploads from being stored, if anything does."""
     try:
         await migrations.check(services.settings.database_url)
         await asyncio.to_thread(probe_disk, services.settings.data)

@@ -22,7 +22,7 @@ from etude import i18n
 from etude.errors import EtudeError
 from etude.people.errors import ScopeForbiddenError, TokenInvalidError, TokenMissingError
 from etude.web import problems
-from etude.web.declared import EVERYWHERE, Access, Declared, declaration, declared
+from etude.web.declared import EVERYWHERE, Access, Declared, declared
 from etude.web.errors import (
     BodyEncodingError,
     BodyMalformedError,
@@ -33,11 +33,11 @@ from etude.web.errors import (
     MediaTypeError,
     RequestInvalidError,
 )
+from etude.web.routes import routes
 from etude.web.services import HttpRequest
 
 MEDIA_TYPE: Final = "application/vnd.oai.openapi+json;version=3.1"
 SECURITY_SCHEME: Final = "bearer"
-METHODS: Final = ("get", "put", "post", "patch", "delete")
 
 _READ_BY_HANDLER: Final = (
     BodyEncodingError,
@@ -68,11 +68,8 @@ def document(handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
     """Return the OpenAPI document of `handlers` as JSON values, in a stable order."""
     served = list(handlers)
     made = _as_litestar_says(served)
-    for handler in served:
-        for path in handler.paths:
-            for method in handler.http_methods:
-                operation = made["paths"][_template(path)][method.lower()]
-                _complete(operation, declaration(handler))
+    for route in routes(served):
+        _complete(made["paths"][route.path][route.method.lower()], route.declared)
     components = made.setdefault("components", {})
     components.setdefault("schemas", {})["Problem"] = _problem_schema()
     components["securitySchemes"] = {
@@ -105,11 +102,6 @@ def _as_litestar_says(handlers: list[HTTPRouteHandler]) -> dict[str, Any]:
     schema = app.openapi_schema.to_schema()
     made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
     return made
-
-
-def _template(path: str) -> str:
-    parts = (part.partition(":")[0] + "}" if part[:1] == "{" else part for part in path.split("/"))
-    return "/".join(parts)
 
 
 def _complete(operation: dict[str, Any], facts: Declared) -> None:

@@ -4,16 +4,25 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
+import structlog
 from litestar import Request
 from litestar.datastructures import State
 
 from etude.clock import Clock, Ids, RandomIds, SystemClock
+from etude.people.learner_data import LearnerDataRegistry
+from etude.people.own_data import people_data
+from etude.people.token_use import TokenUse
 from etude.sessions.ingest import Ingest
 from etude.settings import Settings
 from etude.store import Blobs, Database
+from etude.store.errors import StoreUnavailable
 from etude.web.in_flight import InFlight
+
+TOKEN_USE_EVERY_S: Final = 60.0
+
+log = structlog.get_logger("etude.web")
 
 HttpRequest: TypeAlias = Request[Any, Any, State]
 Given = ParamSpec("Given")
@@ -30,6 +39,8 @@ class Services:
     ingest: Ingest
     clock: Clock
     ids: Ids
+    learner_data: LearnerDataRegistry
+    token_use: TokenUse = field(default_factory=TokenUse)
     in_flight: InFlight = field(default_factory=InFlight)
 
     async def in_thread(
@@ -44,6 +55,8 @@ def compose(
 ) -> Services:
     """Put the services together over an open database; a test gives its own clock and ids."""
     time = clock or SystemClock()
+    registry = LearnerDataRegistry()
+    registry.register(people_data(time))
     return Services(
         settings=settings,
         database=database,
@@ -51,6 +64,7 @@ def compose(
         ingest=Ingest(database, time),
         clock=time,
         ids=ids or RandomIds(),
+        learner_data=registry,
     )
 
 
@@ -58,7 +72,26 @@ def compose(
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open the database of `settings`, compose the services, close it at the end."""
     async with await Database.open(settings.database_url) as database:
-        yield compose(settings, database)
+        services = compose(settings, database)
+        noting = asyncio.create_task(_note_token_use(services))
+        try:
+            yield services
+        finally:
+            noting.cancel()
+            await _flush_token_use(services)
+
+
+async def _note_token_use(services: Services) -> None:
+    while True:
+        await asyncio.sleep(TOKEN_USE_EVERY_S)
+        await _flush_token_use(services)
+
+
+async def _flush_token_use(services: Services) -> None:
+    try:
+        await services.token_use.flush(services.database)
+    except StoreUnavailable as error:  # only a convenience is lost
+        log.warning("token use not noted", action="web.token_use_lost", code=error.code)
 
 
 def services_of(request: HttpRequest) -> Services:
