@@ -113,10 +113,10 @@ def init(
             _tell(made)
         sys.stdout.flush()
 
-    asyncio.run(_set_up(settings, wish, show, Files(), SystemClock()))
+    asyncio.run(set_up(settings, wish, show, Files(), SystemClock()))
 
 
-async def _set_up(settings: Settings, wish: Wish, show: Show, files: Files, clock: Clock) -> None:
+async def set_up(settings: Settings, wish: Wish, show: Show, files: Files, clock: Clock) -> None:
     """Do every step that is not done; call `show` once with what was made."""
     password_hash, generated = await _hashed(wish.password)
     folder_made = make_folder(files, settings.data)
