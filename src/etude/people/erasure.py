@@ -5,7 +5,7 @@ tombstones, and a job is enqueued that clears the deleted bytes out of the datab
 that job is done nothing of the learner is left.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from typing import Final
 
@@ -78,6 +78,21 @@ async def principal_tombstone(
         statement = statement.with_for_update(read=True)
     if (await connection.execute(statement)).scalar_one_or_none() is not None:
         raise LearnerErasedError
+
+
+async def erased_among(
+    connection: AsyncConnection, learner_keys: Collection[int], *, lock: bool = False
+) -> set[int]:
+    """Return which of these learners were erased; `lock` as for `principal_tombstone`."""
+    if not learner_keys:
+        return set()
+    statement = (
+        select(learner.c.learner_key, learner.c.erased_us)
+        .where(learner.c.learner_key.in_(learner_keys))
+        .order_by(learner.c.learner_key)
+    )
+    rows = await connection.execute(statement.with_for_update(read=True) if lock else statement)
+    return {row.learner_key for row in rows if row.erased_us is not None}
 
 
 def scrub_handler(

@@ -105,6 +105,12 @@ class HolderIntervalError(InvalidError):
     code = "HOLDER_INTERVAL_EMPTY"
 
 
+class TimeOutOfRangeError(InvalidError):
+    """A time has no offset from UTC, or lies before 1970 or after 9998."""
+
+    code = "TIME_OUT_OF_RANGE"
+
+
 class HolderMissingError(ConflictError):
     """Nobody holds the device at that time, so it cannot be given back."""
 

@@ -5,11 +5,23 @@ intervals, and one device has at most one holder at any instant; the device's ro
 that is checked and written.
 """
 
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, and_, insert, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
@@ -24,6 +36,7 @@ from etude.people.errors import (
 from etude.people.learners import get_learner
 from etude.people.records import Holding
 from etude.people.tables import device, device_holder, learner
+from etude.people.times import check_time
 
 _HOLDING: Final = (
     device.c.device_id,
@@ -48,11 +61,12 @@ async def hold_device(
     handed on. Runs inside a transaction for writing.
 
     Raises:
-        HolderIntervalError: the time does not end after it starts.
+        HolderIntervalError, TimeOutOfRangeError: the time is empty, or no usable time.
         HolderOverlapError: somebody holds the device for a part of that time; nothing changes.
         DeviceUnknownError, LearnerUnknownError, LearnerErasedError: as they say.
     """
-    starts_us, ends_us = to_us(starts_at), to_us(ends_at) if ends_at else None
+    starts_us = to_us(check_time(starts_at))
+    ends_us = None if ends_at is None else to_us(check_time(ends_at))
     if ends_us is not None and ends_us <= starts_us:
         raise HolderIntervalError(starts_at=starts_at.isoformat(), ends_at=str(ends_at))
     held = await get_device(connection, device_id, lock=True)
@@ -82,13 +96,14 @@ async def release_device(connection: AsyncConnection, device_id: str, at: dateti
 
     Raises `DeviceUnknownError`, or `HolderMissingError` if nobody's open holding began before.
     """
+    at_us = to_us(check_time(at))
     held = await get_device(connection, device_id, lock=True)
-    statement = _holdings().where(_open_before(held.device_key, to_us(at)))
+    statement = _holdings().where(_open_before(held.device_key, at_us))
     row = (await connection.execute(statement)).one_or_none()
     if row is None:
         raise HolderMissingError(device_id=device_id, at=at.isoformat())
-    await _close_open(connection, held.device_key, to_us(at))
-    return msgspec.structs.replace(_record(row), ends_at=from_us(to_us(at)))
+    await _close_open(connection, held.device_key, at_us)
+    return msgspec.structs.replace(_record(row), ends_at=from_us(at_us))
 
 
 async def list_holdings(connection: AsyncConnection, device_key: int) -> tuple[Holding, ...]:
@@ -107,27 +122,47 @@ async def learner_key_at(connection: AsyncConnection, device_key: int, at: datet
     """Return the surrogate key of the learner who held the device at `at`; None for nobody.
 
     Raises `LearnerErasedError` if that learner was erased since: what the device recorded then is
-    refused for ever (`rulings.md` 49). One indexed query.
+    refused for ever (`rulings.md` 49).
     """
-    at_us = to_us(at)
-    statement = (
-        select(device_holder.c.learner_key, learner.c.erased_us)
-        .join(learner, learner.c.learner_key == device_holder.c.learner_key)
-        .where(device_holder.c.device_key == device_key, _covers(at_us))
-    )
-    row = (await connection.execute(statement)).one_or_none()
-    if row is None:
+    return (await holders_of(connection, [device_key])).learner_key_at(device_key, at)
+
+
+class Holders:
+    """Who held some devices when, in memory: one query answers many questions."""
+
+    def __init__(self, rows: Iterable[Row[Any]]) -> None:
+        """Take rows of `_HOLDERS`."""
+        self._rows: dict[int, list[Row[Any]]] = {}
+        for row in rows:
+            self._rows.setdefault(row.device_key, []).append(row)
+
+    def learner_key_at(self, device_key: int, at: datetime) -> int | None:
+        """See the function of the same name."""
+        at_us = to_us(at)
+        for row in self._rows.get(device_key, ()):
+            if row.starts_us <= at_us and (row.ends_us is None or row.ends_us > at_us):
+                if row.erased_us is not None:
+                    raise LearnerErasedError
+                return int(row.learner_key)
         return None
-    if row.erased_us is not None:
-        raise LearnerErasedError
-    return int(row.learner_key)
 
 
-def _covers(at_us: int) -> ColumnElement[bool]:
-    return and_(
-        device_holder.c.starts_us <= at_us,
-        or_(device_holder.c.ends_us.is_(None), device_holder.c.ends_us > at_us),
+async def holders_of(connection: AsyncConnection, device_keys: Collection[int]) -> Holders:
+    """Return the holders of these devices at all times, by one indexed query."""
+    return Holders(await connection.execute(_HOLDERS, {"device_keys": list(device_keys)}))
+
+
+_HOLDERS: Final = (
+    select(
+        device_holder.c.device_key,
+        device_holder.c.learner_key,
+        device_holder.c.starts_us,
+        device_holder.c.ends_us,
+        learner.c.erased_us,
     )
+    .join(learner, learner.c.learner_key == device_holder.c.learner_key)
+    .where(device_holder.c.device_key.in_(bindparam("device_keys", expanding=True)))
+)
 
 
 def _open_before(device_key: int, at_us: int) -> ColumnElement[bool]:

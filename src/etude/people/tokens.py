@@ -8,7 +8,7 @@ again, and no log or error ever holds it.
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -35,6 +35,7 @@ from etude.people.scopes import check_scopes, effective_scopes
 from etude.people.services import ensure_service
 from etude.people.staff import get_staff
 from etude.people.tables import device, learner, service, staff, token
+from etude.people.times import check_time
 
 Entropy = Callable[[int], bytes]
 _PUBLIC_BYTES: Final = 8
@@ -60,28 +61,49 @@ class NewToken(msgspec.Struct, frozen=True, kw_only=True):
 async def authenticate(connection: AsyncConnection, bearer: str | None, now: datetime) -> Principal:
     """Return who shows the token `bearer` (the credential of RFC 6750 §2.1, without its scheme).
 
-    One indexed query. Revocation, expiry and the role of staff count from the moment they are
-    committed. Unknown and known tokens take the same work, and the refusal does not tell which.
-
     Raises:
         TokenMissingError: there is none.
         TokenInvalidError: it is malformed, unknown, expired or revoked.
         LearnerErasedError: it was the token of a learner who was erased (410, `rulings.md` 49).
     """
-    if not bearer:
-        raise TokenMissingError
-    parts = _TOKEN.fullmatch(bearer)
-    if parts is None:
-        raise TokenInvalidError
-    row = (await connection.execute(_BY_PUBLIC_ID, {"public_id": parts[1]})).one_or_none()
+    (outcome,) = await authenticate_all(connection, [bearer], now)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+async def authenticate_all(
+    connection: AsyncConnection, bearers: Sequence[str | None], now: datetime
+) -> list[Principal | Exception]:
+    """Return for each token its principal or the error that `authenticate` raises.
+
+    One indexed query for all of them. Revocation, expiry and the role of staff count from the
+    moment they are committed. Unknown and known tokens take the same work, and the refusal does not
+    tell which.
+    """
+    parts = [_TOKEN.fullmatch(bearer) if bearer else None for bearer in bearers]
+    named = {part[1] for part in parts if part is not None}
+    rows = await connection.execute(_BY_PUBLIC_ID, {"public_ids": list(named)}) if named else ()
+    known = {row.public_id: row for row in rows}
+    return [
+        _judge(known.get(part[1]), part[2], now) if part else _refusal(bearer)
+        for bearer, part in zip(bearers, parts, strict=True)
+    ]
+
+
+def _refusal(bearer: str | None) -> Exception:
+    return TokenInvalidError() if bearer else TokenMissingError()
+
+
+def _judge(row: Row[Any] | None, secret: str, now: datetime) -> Principal | Exception:
     stored = row.secret_sha256 if row is not None else _NO_DIGEST
-    matches = hmac.compare_digest(sha256(parts[2].encode()).digest(), stored)
+    matches = hmac.compare_digest(sha256(secret.encode()).digest(), stored)
     if row is None or not matches:
-        raise TokenInvalidError
+        return TokenInvalidError()
     if row.learner_erased_us is not None:
-        raise LearnerErasedError
+        return LearnerErasedError()
     if row.revoked_us is not None or (row.expires_us is not None and row.expires_us <= to_us(now)):
-        raise TokenInvalidError
+        return TokenInvalidError()
     return _principal(row)
 
 
@@ -112,13 +134,13 @@ async def create_token(
     """Make a token, in a transaction for writing; a service is made with its first one.
 
     Raises:
-        TokenExpiryError: it would expire before it is made.
+        TokenExpiryError, TimeOutOfRangeError: it would expire before it is made, or never.
         ScopeUnknownError, ScopeNotAllowedError: see `check_scopes`.
         NameInvalidError: the label is no name.
         DeviceUnknownError, LearnerUnknownError, LearnerErasedError, StaffUnknownError,
         IdInvalidError: there is no such principal, or a service cannot be called that.
     """
-    if wanted.expires_at is not None and wanted.expires_at <= now:
+    if wanted.expires_at is not None and check_time(wanted.expires_at) <= now:
         raise TokenExpiryError(expires_at=wanted.expires_at.isoformat())
     key, role = await _principal_key(connection, wanted.kind, wanted.principal_id, now)
     scopes = check_scopes(wanted.scopes, wanted.kind, role)
@@ -242,7 +264,7 @@ def _tokens() -> Select[Any]:
 
 
 _BY_PUBLIC_ID: Final = _joined(staff.c.role, learner.c.erased_us.label("learner_erased_us")).where(
-    token.c.public_id == bindparam("public_id")
+    token.c.public_id.in_(bindparam("public_ids", expanding=True))
 )
 
 

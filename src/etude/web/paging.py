@@ -1,0 +1,15 @@
+"""Parameters of every list: how much at once, and where to go on."""
+
+from typing import Annotated, TypeAlias
+
+from litestar.params import Parameter
+
+from etude.people.paging import MAX_LIMIT
+
+Cursor: TypeAlias = Annotated[
+    str | None,
+    Parameter(query="cursor", max_length=64, description="`next_cursor` of the page before."),
+]
+Limit: TypeAlias = Annotated[
+    int, Parameter(query="limit", ge=1, le=MAX_LIMIT, description="Items on a page.")
+]
