@@ -15,22 +15,22 @@ from etude.events.strict import MAX_INTEGER
 MAX_ID: Final = 128
 MAX_NAME: Final = 256
 
-# Spelled out: the same text is the `pattern` of the JSON Schema, where `\s` means another set.
-ID_CHARACTERS: Final = (
-    r"[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000/?#]"
+# Character classes, spelled out: the JSON Schema uses the same text, and there `\s` is another set.
+NOT_IN_ID: Final = (
+    r"[\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000/?#]"
 )
-NAME_CHARACTERS: Final = r"[^\u0000-\u001f\u007f-\u009f]"
+NOT_IN_NAME: Final = r"[\u0000-\u001f\u007f-\u009f]"
 UNADDRESSABLE_IDS: Final = (".", "..")
 
-_ID: Final = re.compile(f"{ID_CHARACTERS}{{1,{MAX_ID}}}").fullmatch
-_NAME: Final = re.compile(f"{NAME_CHARACTERS}{{0,{MAX_NAME}}}", re.DOTALL).fullmatch
+_not_of_id: Final = re.compile(NOT_IN_ID).search
+_not_of_name: Final = re.compile(NOT_IN_NAME).search
 
 
 def is_id(text: str) -> bool:
     """Whether `text` can name an event or a session, also in a path of a URL."""
     if text.replace("-", "").isalnum() and len(text) <= MAX_ID:  # a UUID: no need to look closer
         return True
-    return _ID(text) is not None and text not in UNADDRESSABLE_IDS
+    return 0 < len(text) <= MAX_ID and _not_of_id(text) is None and text not in UNADDRESSABLE_IDS
 
 
 is_known_id: Final = lru_cache(maxsize=4096)(is_id)
@@ -41,12 +41,12 @@ def _is_id(value: object) -> bool:
     return isinstance(value, str) and is_id(value)
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value != "" and _NAME(value) is not None
-
-
 def _is_label(value: object) -> bool:
-    return isinstance(value, str) and _NAME(value) is not None
+    return isinstance(value, str) and len(value) <= MAX_NAME and _not_of_name(value) is None
+
+
+def _is_name(value: object) -> bool:
+    return value != "" and _is_label(value)
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -1,0 +1,171 @@
+"""The recap: what a learner reads the moment they stop (`events.md §Recap`, `rulings.md` 12).
+
+From the events alone, by rule, without network, clock or chance, so that device and server make the
+same recap of the same session. Warm, strengths first, no score; what is doubtful is counted as
+uncertain and never shown.
+"""
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final, Literal
+
+import msgspec
+
+from etude.events.model import Event
+from etude.events.ndjson import encode_event
+from etude.events.vocabulary import family_of
+from etude.i18n import DEFAULT_LOCALE
+from etude.rubric.highlights import MAX_HIGHLIGHTS, Highlight, choose
+from etude.rubric.polarity import PolarityTable, default_table
+
+RECAP_VERSION: Final = 1
+
+Verdict = Literal["positive", "uncertain", "issue"]
+
+
+class PhaseCounts(msgspec.Struct, frozen=True):
+    """How much of each kind was seen in one phase."""
+
+    positive: int = 0
+    uncertain: int = 0
+    issue: int = 0
+
+
+class Recap(msgspec.Struct, frozen=True, kw_only=True):
+    """A recap. `highlights` are sentences in `locale`; `highlight_event_ids` say where from."""
+
+    recap_version: int = RECAP_VERSION
+    locale: str
+    phase_summary: dict[str, PhaseCounts]
+    highlights: tuple[str, ...]
+    highlight_event_ids: tuple[str, ...]
+    uncertainty_count: int
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    """An event, and the phase it counts under."""
+
+    event: Event
+    phase: str
+
+
+_Counted = tuple[_Placed, Verdict]
+
+
+def recap(
+    events: Iterable[Event], table: PolarityTable | None = None, locale: str = DEFAULT_LOCALE
+) -> Recap:
+    """Make the recap of one session.
+
+    Args:
+        events: the session's events, in any order; an id that comes twice counts once.
+        table: how they count; else the default table.
+        locale: language of the highlights, `en` or `zh-CN`.
+    """
+    table = default_table() if table is None else table
+    counted = _count(_placed(_ordered(events), table.phases[0]), table)
+    chosen = choose([one.event for one, verdict in counted if verdict == "positive"], locale)
+    return Recap(
+        locale=locale,
+        phase_summary=_summary(counted, table.phases),
+        highlights=tuple(one.sentence for one in chosen),
+        highlight_event_ids=tuple(one.event_id for one in chosen),
+        uncertainty_count=sum(verdict == "uncertain" for _, verdict in counted),
+    )
+
+
+def _ordered(events: Iterable[Event]) -> list[Event]:
+    """Return what the edge saw, in the order of the session, each id once."""
+    seen = [event for event in events if not event.is_server_made]
+    first: dict[str, Event] = {}
+    if len({event.event_id for event in seen}) < len(seen):
+        seen.sort(key=encode_event)  # so that which of two equals comes first is no accident
+    for event in sorted(seen, key=attrgetter("order_key")):
+        first.setdefault(event.event_id, event)
+    return list(first.values())
+
+
+def _placed(events: Iterable[Event], first_phase: str) -> list[_Placed]:
+    """Give each event its phase: its own, else the one that was open."""
+    placed, open_phase = [], first_phase
+    for event in events:
+        placed.append(_Placed(event, event.phase or open_phase))
+        open_phase = _phase_after(event) or event.phase or open_phase
+    return placed
+
+
+def _phase_after(event: Event) -> str | None:
+    if event.event_type == "phase_transition" and isinstance(event.value, dict):
+        to = event.value.get("to")
+        return to if isinstance(to, str) else None
+    return None
+
+
+def _count(placed: list[_Placed], table: PolarityTable) -> list[_Counted]:
+    """Judge each event, and each triple once."""
+    contested = {_contested_id(one.event) for one in placed if _is_contest(one.event)}
+    single_ids = set()
+    counted: list[_Counted] = []
+    triples: dict[str, list[_Placed]] = {}
+    for one in placed:
+        event = one.event
+        if family_of(event.event_type) == "triple":
+            triples.setdefault(event.correlation_id or event.event_id, []).append(one)
+            continue
+        single_ids.add(event.event_id)
+        verdict = _verdict(event, table, is_contested=event.event_id in contested)
+        if verdict is not None:
+            counted.append((one, verdict))
+    for steps in triples.values():
+        counted += _count_triple(steps, table, single_ids)
+    return counted
+
+
+def _verdict(event: Event, table: PolarityTable, *, is_contested: bool) -> Verdict | None:
+    counts = table.counts(event)
+    if counts == "nowhere":
+        return None
+    return "uncertain" if is_contested or event.is_doubtful else counts
+
+
+def _count_triple(
+    steps: list[_Placed], table: PolarityTable, single_ids: set[str]
+) -> list[_Counted]:
+    """Count one triple by its judgement; without one, only if what was seen is doubtful."""
+    if all(_is_contest(one.event) and _contested_id(one.event) in single_ids for one in steps):
+        return []  # about an event that is no triple and is counted, as uncertain, already
+    is_contested = any(_is_contest(one.event) for one in steps)
+    judged = [one for one in steps if one.event.event_type == "signal_detected"]
+    if judged:
+        verdict = _verdict(judged[-1].event, table, is_contested=is_contested)
+        return [] if verdict is None else [(judged[-1], verdict)]
+    doubtful = [one for one in steps if is_contested or one.event.is_doubtful]
+    return [(doubtful[-1], "uncertain")] if doubtful else []
+
+
+def _is_contest(event: Event) -> bool:
+    return event.event_type == "signal_contested"
+
+
+def _contested_id(contest: Event) -> str | None:
+    """Return which event the learner disagrees with: `value.event_id`, else `correlation_id`."""
+    named = contest.value.get("event_id") if isinstance(contest.value, dict) else None
+    return named if isinstance(named, str) else contest.correlation_id
+
+
+def _summary(counted: list[_Counted], phases: tuple[str, ...]) -> dict[str, PhaseCounts]:
+    tally = {phase: dict.fromkeys(PhaseCounts.__struct_fields__, 0) for phase in phases}
+    for one, verdict in sorted(counted, key=lambda pair: pair[0].event.order_key):
+        tally.setdefault(one.phase, dict.fromkeys(PhaseCounts.__struct_fields__, 0))[verdict] += 1
+    return {phase: PhaseCounts(**counts) for phase, counts in tally.items()}
+
+
+__all__ = [
+    "MAX_HIGHLIGHTS",
+    "RECAP_VERSION",
+    "Highlight",
+    "PhaseCounts",
+    "Recap",
+    "Verdict",
+    "recap",
+]
