@@ -16,7 +16,7 @@ Key = tuple[int, str]
 # receipt is added by the implementation; the rest in the table's order.
 Values = tuple[Any, ...]
 
-_COLUMNS = (
+COLUMNS = (
     "receipt",
     "session_key",
     "event_id",
@@ -51,8 +51,8 @@ class SqliteEventRows:
     """`executemany` on the raw connection; the transaction holds SQLite's one write lock."""
 
     _INSERT = (
-        f"INSERT INTO session_event ({', '.join(_COLUMNS)}) "  # noqa: S608 - constants
-        f"VALUES ({', '.join('?' * len(_COLUMNS))})"
+        f"INSERT INTO session_event ({', '.join(COLUMNS)}) "  # noqa: S608 - constants
+        f"VALUES ({', '.join('?' * len(COLUMNS))})"
         " ON CONFLICT (session_key, event_id) DO NOTHING"
     )
     _SELECT = "SELECT session_key, event_id, line FROM session_event"
@@ -100,7 +100,7 @@ class PostgresEventRows:
         " (LIKE session_event INCLUDING DEFAULTS)"
     )
     _INSERT = (
-        f"INSERT INTO session_event ({', '.join(_COLUMNS)}) SELECT {', '.join(_COLUMNS)}"  # noqa: S608 - constants
+        f"INSERT INTO session_event ({', '.join(COLUMNS)}) SELECT {', '.join(COLUMNS)}"  # noqa: S608 - constants
         " FROM incoming_event ORDER BY session_key, event_id"
         " ON CONFLICT (session_key, event_id) DO NOTHING"
     )
@@ -120,7 +120,7 @@ class PostgresEventRows:
         await connection.copy_records_to_table(
             "incoming_event",
             records=[(number[0], *row) for number, row in zip(receipts, rows, strict=True)],
-            columns=_COLUMNS,
+            columns=COLUMNS,
         )
         status: str = await connection.execute(self._INSERT)
         stored = int(status.rpartition(" ")[2])

@@ -1,13 +1,10 @@
 """Ingest: an upload's events become durable exactly once, whoever sends them how often.
 
-Uploads that arrive while a transaction is being written are gathered into the next one (group
-commit), so that many small uploads cost one sync. Each keeps its own answer and its own refusal; if
-the shared transaction fails, every upload of it is tried again alone, so that no one suffers from a
-neighbour. An answer is given after the commit only.
+Uploads that arrive while a transaction is being written are gathered into the next one, so that
+many small uploads cost one sync. Each keeps its own answer and its own refusal. An answer is given
+after the commit only.
 """
 
-import asyncio
-from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -22,6 +19,7 @@ from etude.sessions.bulk import EventRows, Key, PostgresEventRows, SqliteEventRo
 from etude.sessions.ownership import open_sessions, resettle
 from etude.sessions.records import Answer, SessionRow, Upload
 from etude.store.engine import Database
+from etude.store.gathering import Gathering
 from etude.store.work import UnitOfWork
 
 # About where a larger transaction stops paying (`docs/performance.md`).
@@ -38,8 +36,9 @@ class Ingest:
         self._rows: EventRows = (
             SqliteEventRows() if database.dialect == "sqlite" else PostgresEventRows()
         )
-        self._waiting: deque[tuple[Upload, asyncio.Future[Answer]]] = deque()
-        self._writer: asyncio.Task[None] | None = None
+        self._gathering = Gathering(
+            self._write, limit=GROUP_ROWS, weigh=lambda upload: len(upload.batch.rows)
+        )
 
     async def receive(self, upload: Upload) -> Answer:
         """Store an upload and return its answer; the events are durable by then.
@@ -49,40 +48,7 @@ class Ingest:
             SessionErasedError, LearnerErasedError: it was erased, or its learner was.
             DeviceNotNamedError: a service token began a session without a device.
         """
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((upload, answer))
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write_all(), name="etude-ingest")
-        # The client may go away; what it sent is stored all the same.
-        return await asyncio.shield(answer)
-
-    async def _write_all(self) -> None:
-        while self._waiting:
-            group = self._next_group()
-            outcomes = await self._write_apart([upload for upload, _ in group])
-            for (_, answer), outcome in zip(group, outcomes, strict=True):
-                if answer.done():
-                    continue
-                if isinstance(outcome, Answer):
-                    answer.set_result(outcome)
-                else:
-                    answer.set_exception(outcome)
-
-    def _next_group(self) -> list[tuple[Upload, asyncio.Future[Answer]]]:
-        group = [self._waiting.popleft()]
-        rows = len(group[0][0].batch.rows)
-        while self._waiting and rows + len(self._waiting[0][0].batch.rows) <= GROUP_ROWS:
-            group.append(self._waiting.popleft())
-            rows += len(group[-1][0].batch.rows)
-        return group
-
-    async def _write_apart(self, uploads: Sequence[Upload]) -> list[Answer | Exception]:
-        try:
-            return await self._write(uploads)
-        except Exception as error:  # noqa: BLE001 - a border: the error becomes the upload's answer
-            if len(uploads) == 1:
-                return [error]
-        return [(await self._write_apart([upload]))[0] for upload in uploads]
+        return await self._gathering.ask(upload)
 
     async def _write(self, uploads: Sequence[Upload]) -> list[Answer | Exception]:
         async with self._database.transaction() as work:

@@ -16,7 +16,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from etude.clock import Clock, from_us, to_us
 from etude.files import crash_point
 from etude.sessions import repository
-from etude.sessions.erasure import media_owner
 from etude.sessions.errors import (
     MediaDigestInvalidError,
     MediaTypeMissingError,
@@ -32,6 +31,11 @@ MAX_BYTES: Final = 32 * 1024 * 1024
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 # RFC 9110 §8.3.1, without parameters: enough to say how to play it.
 _TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
+
+
+def owner(session_key: int) -> str:
+    """Return the owner under which a session's recordings are kept in the blob store."""
+    return f"session:{session_key}"
 
 
 def check_digest(sha256: str) -> str:
@@ -69,7 +73,7 @@ async def put(
         BlobDigestMismatch: the bytes are not those of the path; nothing is kept.
         SessionErasedError: the session was erased meanwhile.
     """
-    blob = await blobs.put_stream(chunks, expected_sha256=sha256, limit=MAX_BYTES)
+    blob = await blobs.put_stream(chunks, expected_sha256=sha256)
     crash_point("sessions.media.stored")
     async with database.transaction() as work:
         if session.session_id not in await repository.lock(work, [session.session_id]):
@@ -86,7 +90,7 @@ async def put(
             )
             .on_conflict_do_nothing()
         )
-        await blobs.add_reference(work, sha256, media_owner(session.session_key))
+        await blobs.add_reference(work, sha256, owner(session.session_key))
         crash_point("sessions.media.before_commit")
     return added.rowcount == 1
 

@@ -4,7 +4,7 @@ A session belongs to a principal, a device or a learner, that may write to it; a
 who practised, who is the token's own or held the device at the session's time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 import msgspec
@@ -12,7 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
 from etude.errors import EtudeError
-from etude.people import audit, holders
+from etude.people import audit
+from etude.people.erasure import erased_among
+from etude.people.errors import LearnerErasedError
+from etude.people.holders import Holders, holders_of, learner_key_at
 from etude.people.records import Principal
 from etude.people.scopes import Scope
 from etude.sessions import repository
@@ -32,31 +35,60 @@ async def open_sessions(
 ) -> tuple[dict[str, SessionRow], dict[int, EtudeError]]:
     """Return the sessions of these uploads, opened where new, and the refusals by position.
 
-    An upload without a valid line opens nothing.
+    An upload without a valid line opens nothing. Statements are one for all, never one an upload.
     """
     wanted = {upload.batch.session_id for upload in uploads}
     sessions = await repository.lock(work, wanted)
     refusals: dict[int, EtudeError] = {}
     if unknown := wanted - sessions.keys():
         erased = await repository.tombstones(work.connection, unknown)
-        opening: dict[str, SessionRow] = {}
+        opening: dict[int, Upload] = {}
         for position, upload in enumerate(uploads):
-            session_id = upload.batch.session_id
-            if session_id in erased:
+            if upload.batch.session_id in erased:
                 refusals[position] = SessionErasedError()
-            elif session_id in unknown and session_id not in opening and upload.batch.rows:
-                try:
-                    opening[session_id] = await _opened(work, upload, now_us)
-                except EtudeError as refusal:
-                    refusals[position] = refusal
+            elif upload.batch.session_id in unknown and upload.batch.rows:
+                opening[position] = upload
         if opening:
-            await repository.insert(work, list(opening.values()))
-            sessions |= await repository.lock(work, opening.keys())
+            refusals |= await _open(work, opening, now_us)
+            sessions |= await repository.lock(work, unknown)
     for position, upload in enumerate(uploads):
         session = sessions.get(upload.batch.session_id)
         if session is not None and position not in refusals and not _may_add(session, upload):
             refusals[position] = SessionForeignError(session_id=session.session_id)
     return sessions, refusals
+
+
+async def _open(
+    work: UnitOfWork, uploads: Mapping[int, Upload], now_us: int
+) -> dict[int, EtudeError]:
+    """Add the sessions of these uploads; return the refusals by position."""
+    holders = await holders_of(
+        work.connection, {key for upload in uploads.values() if (key := _device_key(upload))}
+    )
+    opened: dict[str, SessionRow] = {}
+    openers: dict[str, int] = {}
+    refusals: dict[int, EtudeError] = {}
+    for position, upload in uploads.items():
+        if upload.batch.session_id in opened:
+            continue
+        try:
+            opened[upload.batch.session_id] = _opened(upload, holders, now_us)
+        except EtudeError as refusal:
+            refusals[position] = refusal
+        else:
+            openers[upload.batch.session_id] = position
+    # Held until the commit: an erasure either finds these sessions or they find the erasure.
+    learners = {record.learner_key for record in opened.values() if record.learner_key}
+    gone = await erased_among(work.connection, learners, lock=True)
+    for session_id, position in openers.items():
+        if opened[session_id].learner_key in gone:
+            refusals[position] = LearnerErasedError()
+            del opened[session_id]
+    if opened:
+        await repository.insert(work, list(opened.values()))
+    for session_id in opened:
+        await _note_on_behalf(work, uploads[openers[session_id]], now_us)
+    return refusals
 
 
 async def writable(
@@ -109,12 +141,12 @@ async def resettle(work: UnitOfWork, session: SessionRow, upload: Upload) -> Ses
     changed = msgspec.structs.replace(session, **_time_columns(time, upload))
     if session.owner_basis != "receipt_time" or time.estimated or session.device_key is None:
         return changed
-    learner_key = await holders.learner_key_at(work.connection, session.device_key, time.started)
+    learner_key = await learner_key_at(work.connection, session.device_key, time.started)
     return msgspec.structs.replace(changed, learner_key=learner_key, owner_basis="session_time")
 
 
-async def _opened(work: UnitOfWork, upload: Upload, now_us: int) -> SessionRow:
-    kind, key = await _writer(work, upload, now_us)
+def _opened(upload: Upload, holders: Holders, now_us: int) -> SessionRow:
+    kind, key = _writer(upload)
     batch = upload.batch
     time = place(
         batch.device_start,
@@ -126,7 +158,7 @@ async def _opened(work: UnitOfWork, upload: Upload, now_us: int) -> SessionRow:
         learner_key: int | None = key
         basis = "token"
     else:
-        learner_key = await holders.learner_key_at(work.connection, key, time.started)
+        learner_key = holders.learner_key_at(key, time.started)
         basis = "receipt_time" if time.estimated else "session_time"
     return SessionRow(
         session_key=0,
@@ -148,20 +180,29 @@ async def _opened(work: UnitOfWork, upload: Upload, now_us: int) -> SessionRow:
     )
 
 
-async def _writer(work: UnitOfWork, upload: Upload, now_us: int) -> tuple[str, int]:
+def _device_key(upload: Upload) -> int | None:
+    return upload.principal.key if upload.principal.kind == "device" else upload.device_key
+
+
+def _writer(upload: Upload) -> tuple[str, int]:
     principal = upload.principal
     if principal.kind in {"device", "learner"}:
         return principal.kind, principal.key
     if Scope.UPLOAD_ON_BEHALF not in principal.scopes or upload.device_key is None:
         raise DeviceNotNamedError
-    await audit.record(
-        work,
-        principal,
-        "session.opened_on_behalf",
-        subject=("device", upload.device_key),
-        now=from_us(now_us),
-    )
     return "device", upload.device_key
+
+
+async def _note_on_behalf(work: UnitOfWork, upload: Upload, now_us: int) -> None:
+    """The session names the device; the audit log keeps who uploaded for it (`rulings.md` 4)."""
+    if upload.principal.kind == "service" and upload.device_key is not None:
+        await audit.record(
+            work,
+            upload.principal,
+            "session.opened_on_behalf",
+            subject=("device", upload.device_key),
+            now=from_us(now_us),
+        )
 
 
 class _TimeColumns(TypedDict):

@@ -8,7 +8,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from etude.settings import Role
-from etude.web import health, openapi, uploads
+from etude.web import health, openapi, people, sessions, uploads
 from etude.web.auth import guard
 from etude.web.declared import declaration
 from etude.web.front import BodyLimits, Front
@@ -19,7 +19,9 @@ from etude.web.services import Services
 ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *health.route_handlers,
     *openapi.route_handlers,
+    *people.route_handlers,
     *uploads.route_handlers,
+    *sessions.route_handlers,
 )
 
 

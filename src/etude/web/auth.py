@@ -10,7 +10,6 @@ from litestar.handlers.base import BaseRouteHandler
 from etude.errors import ForbiddenError
 from etude.people.records import Principal
 from etude.people.scopes import require
-from etude.people.tokens import authenticate
 from etude.web.context import context_of
 from etude.web.declared import Access, declaration_in
 from etude.web.errors import EncodingUnknownError, MediaTypeError
@@ -42,10 +41,8 @@ async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
 async def _identify(connection: Connection, needs: tuple[str, ...]) -> None:
     services: Services = connection.app.state["services"]
     bearer = bearer_of(connection.headers.get("authorization"))
-    now = services.clock.now()
-    async with services.database.read() as reader:
-        principal = await authenticate(reader, bearer, now)
-    services.token_use.note(principal.token_key, now)
+    principal = await services.authenticator.authenticate(bearer)
+    services.token_use.note(principal.token_key, services.clock.now())
     require_any(principal, needs)
     context_of(connection.scope).principal = principal
 

@@ -142,7 +142,14 @@ def document(
     )
     members: dict[str, Any] = msgspec.to_builtins(problem)
     members.update({k: v for k, v in error.params.items() if k not in RESERVED})
+    if error.parts:
+        members["errors"] = [_part(part, locale) for part in error.parts]
     return msgspec.json.encode(members)
+
+
+def _part(part: EtudeError, locale: str) -> dict[str, Any]:
+    """One of several errors that a problem gathers, such as a refused line of a body."""
+    return {**part.params, "code": part.code, "message": _detail(part, locale, part.code)}
 
 
 def _title(status: int, locale: str) -> str:

@@ -11,9 +11,11 @@ from litestar import Request
 from litestar.datastructures import State
 
 from etude.clock import Clock, Ids, RandomIds, SystemClock
+from etude.people.authentication import Authenticator
 from etude.people.learner_data import LearnerDataRegistry
 from etude.people.own_data import people_data
 from etude.people.token_use import TokenUse
+from etude.sessions.erasure import sessions_data
 from etude.sessions.ingest import Ingest
 from etude.settings import Settings
 from etude.store import Blobs, Database
@@ -36,6 +38,7 @@ class Services:
     settings: Settings
     database: Database
     blobs: Blobs
+    authenticator: Authenticator
     ingest: Ingest
     clock: Clock
     ids: Ids
@@ -55,12 +58,15 @@ def compose(
 ) -> Services:
     """Put the services together over an open database; a test gives its own clock and ids."""
     time = clock or SystemClock()
+    blobs = Blobs(settings.blobs, time)
     registry = LearnerDataRegistry()
     registry.register(people_data(time))
+    registry.register(sessions_data(time, blobs))
     return Services(
         settings=settings,
         database=database,
-        blobs=Blobs(settings.blobs, time),
+        blobs=blobs,
+        authenticator=Authenticator(database, time),
         ingest=Ingest(database, time),
         clock=time,
         ids=ids or RandomIds(),

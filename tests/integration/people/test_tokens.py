@@ -225,7 +225,7 @@ def test_an_unknown_token_takes_the_work_of_a_known_one(
 
 def test_the_one_query_uses_an_index(school: Any) -> None:
     """Finding a token reads no whole table, however many there are."""
-    statement = tokens._BY_PUBLIC_ID.params(public_id="x").compile(
+    statement = tokens._BY_PUBLIC_ID.params(public_ids=["x"]).compile(
         school.database._reader.sync_engine, compile_kwargs={"literal_binds": True}
     )
 
