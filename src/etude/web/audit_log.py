@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 from litestar import get
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 
 from etude.people.audit import list_audit
 from etude.people.errors import CursorInvalidError, LearnerErasedError, LearnerUnknownError
@@ -23,8 +23,8 @@ from etude.web.services import HttpRequest, services_of
 
 LearnerFilter = Annotated[
     str | None,
-    Parameter(
-        query="learner", max_length=MAX_ID, description="Only what this learner was done to."
+    QueryParameter(
+        name="learner", max_length=MAX_ID, description="Only what this learner was done to."
     ),
 ]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, get, post
-from litestar.params import Parameter
+from litestar.params import PathParameter
 from msgspec import Meta
 
 from etude.people import audit
@@ -35,7 +35,7 @@ from etude.web.paging import Cursor, Limit
 from etude.web.services import HttpRequest, services_of
 
 PATH: Final = "/api/v1/devices"
-DeviceId = Annotated[str, Parameter(description="The device's id, percent-encoded.")]
+DeviceId = Annotated[str, PathParameter(description="The device's id, percent-encoded.")]
 Instant = Annotated[datetime, Meta(tz=True, description="RFC 3339 with an offset, from 1970.")]
 
 

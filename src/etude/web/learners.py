@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.params import Parameter
+from litestar.params import PathParameter
 from litestar.response import Stream
 from msgspec import Meta
 
@@ -31,7 +31,9 @@ from etude.web.services import HttpRequest, services_of
 
 PATH: Final = "/api/v1/learners"
 _ONE_ERRORS: Final = (LearnerUnknownError, LearnerErasedError, StoreUnavailable)
-LearnerId = Annotated[str, Parameter(description="The learner's id, as given when it was added.")]
+LearnerId = Annotated[
+    str, PathParameter(description="The learner's id, as given when it was added.")
+]
 
 
 class NewLearner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,14 +2,14 @@
 
 from typing import Annotated, TypeAlias
 
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 
 from etude.people.paging import MAX_LIMIT
 
 Cursor: TypeAlias = Annotated[
     str | None,
-    Parameter(query="cursor", max_length=64, description="`next_cursor` of the page before."),
+    QueryParameter(name="cursor", max_length=64, description="`next_cursor` of the page before."),
 ]
 Limit: TypeAlias = Annotated[
-    int, Parameter(query="limit", ge=1, le=MAX_LIMIT, description="Items on a page.")
+    int, QueryParameter(name="limit", ge=1, le=MAX_LIMIT, description="Items on a page.")
 ]

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.params import Parameter
+from litestar.params import PathParameter
 from msgspec import Meta
 
 from etude.people import audit
@@ -36,7 +36,7 @@ from etude.web.paging import Cursor, Limit
 from etude.web.services import HttpRequest, services_of
 
 PATH: Final = "/api/v1/tokens"
-TokenId = Annotated[str, Parameter(description="The public part: 16 digits behind `etd_`.")]
+TokenId = Annotated[str, PathParameter(description="The public part: 16 digits behind `etd_`.")]
 
 
 class NewToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
