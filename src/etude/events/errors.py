@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from etude.errors import InvalidError
+from etude.errors import InvalidError, NotFoundError, UnavailableError
 
 
 class LineError(InvalidError):
@@ -55,8 +55,22 @@ class NotEncodableError(InvalidError):
     code = "EVENT_NOT_ENCODABLE"
 
 
+class EventFileUnknownError(NotFoundError):
+    """There is no such file of events. Parameter `file`."""
+
+    code = "EVENT_FILE_UNKNOWN"
+
+
+class EventFileUnreadableError(UnavailableError):
+    """A file of events cannot be read. Parameters `file`, `reason`."""
+
+    code = "EVENT_FILE_UNREADABLE"
+
+
 __all__ = [
     "BadTypeError",
+    "EventFileUnknownError",
+    "EventFileUnreadableError",
     "InvalidJsonError",
     "LineError",
     "MissingFieldError",

@@ -1,0 +1,46 @@
+"""`etude bench`: figures, each with a baseline measured in the same run.
+
+A bench is a function that takes keyword options with defaults and returns its figures; `BENCHES`
+names it. It is imported only when it runs, so that a bench of the edge library needs no server.
+Every option of the function is an option of the command (`etude bench ingest --events 1000`).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from etude.cli import terminal
+from etude.cli.bench.frame import Bench, run_all, run_bench, write_report
+
+BENCHES: Final = {
+    "recap": Bench("etude.cli.bench.recap:recap", "Recap of 200 events: p50 and p99."),
+}
+
+ALL: Final = "all"
+
+app = typer.Typer()
+
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Write the report to this file, not to stdout.")
+]
+
+
+def _command(name: str) -> Callable[[typer.Context, Path | None], None]:
+    def run(context: typer.Context, json_file: JsonFile = None) -> None:
+        if name == ALL:
+            report = run_all(BENCHES, terminal.print_note)
+        else:
+            report = run_bench(name, BENCHES[name], context.args)
+        write_report(report, json_file)
+
+    return run
+
+
+for _name, _help in {**{name: one.summary for name, one in BENCHES.items()}, ALL: "Each."}.items():
+    app.command(
+        _name,
+        help=_help,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(_command(_name))
