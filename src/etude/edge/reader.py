@@ -69,7 +69,8 @@ class JournalFolder:
         for number, file in self.parts():
             seal = self.seal(number)
             size = seal.bytes if seal else file.stat().st_size
-            end = Position(number, size, seal.lines if seal else 0)
+            if size:
+                end = Position(number, size, seal.lines if seal else 0)
         return end
 
     def lines(self, since: Position | None = None) -> Iterator[JournalLine]:
