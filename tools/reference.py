@@ -22,6 +22,8 @@ from etude.cli.app import COMMANDS, build
 from etude.cli.exits import exit_code
 from etude.errors import EtudeError
 from etude.i18n import catalogue
+from etude.web import openapi, routes
+from etude.web.app import ROUTE_HANDLERS
 
 ROOT = Path(__file__).parent.parent
 
@@ -129,7 +131,22 @@ def cli_page() -> str:
     return "".join(parts)
 
 
-PAGES = {"docs/errors.md": errors_page, "docs/cli.md": cli_page}
+def routes_page() -> str:
+    """Return `docs/routes.md`."""
+    return routes.page(ROUTE_HANDLERS)
+
+
+def openapi_page() -> str:
+    """Return `docs/schemas/openapi.json`."""
+    return openapi.encode(openapi.document(ROUTE_HANDLERS)).decode()
+
+
+PAGES = {
+    "docs/errors.md": errors_page,
+    "docs/cli.md": cli_page,
+    "docs/routes.md": routes_page,
+    "docs/schemas/openapi.json": openapi_page,
+}
 
 
 def main() -> int:

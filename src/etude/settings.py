@@ -83,7 +83,7 @@ def _absolute(path: Path) -> Path:
 
 def _one_of(schemes: tuple[str, ...]) -> AfterValidator:
     def check(url: str) -> str:
-        if not url.startswith(schemes) or len(url) <= len(url.split("/", 1)[0]) + 2:
+        if not any(url.startswith(scheme) and url != scheme for scheme in schemes):
             message = f"must start with one of {schemes}"
             raise ValueError(message)
         return url.rstrip("/")
