@@ -21,6 +21,7 @@ import etude
 from etude.cli.app import COMMANDS, build
 from etude.cli.exits import exit_code
 from etude.errors import EtudeError
+from etude.events.schema import asyncapi, event_schema, render
 from etude.i18n import catalogue
 from etude.web import openapi, routes
 from etude.web.app import ROUTE_HANDLERS
@@ -146,6 +147,8 @@ PAGES = {
     "docs/cli.md": cli_page,
     "docs/routes.md": routes_page,
     "docs/schemas/openapi.json": openapi_page,
+    "docs/schemas/event.schema.json": lambda: render(event_schema()),
+    "docs/schemas/asyncapi.json": lambda: render(asyncapi()),
 }
 
 
