@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from etude.settings import Role
 from etude.web import health, openapi, people, sessions, uploads
 from etude.web.auth import guard
+from etude.web.bodies import JsonRequest
 from etude.web.declared import declaration
 from etude.web.front import BodyLimits, Front
 from etude.web.problems import JSON_LIMIT_BYTES, answer_problem
@@ -44,6 +45,7 @@ def create_app(
         state=State(
             {"services": services, "readiness": health.Readiness(), "route_handlers": served}
         ),
+        request_class=JsonRequest,
         request_max_body_size=JSON_LIMIT_BYTES,
         openapi_config=None,  # `etude.web.openapi` serves the document, without pages
         logging_config=None,

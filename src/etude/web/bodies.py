@@ -7,14 +7,17 @@ limited for every route in `etude.web.front`.
 
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import zstandard
+from litestar import Request
+from litestar.datastructures import State
 
 from etude.web.context import context_of
 from etude.web.errors import (
     BodyCutOffError,
     BodyEncodingError,
+    BodyMalformedError,
     BodyTooLargeError,
     EncodingUnknownError,
     MediaTypeError,
@@ -27,6 +30,17 @@ GZIP_SLICE_BYTES: Final = 4096
 ZSTD_SLICE_BYTES: Final = 128
 ZSTD_WINDOW_BYTES: Final = 8 * 1024 * 1024  # RFC 9659: what a recipient need support at most
 MAX_MEMBERS: Final = 1000  # RFC 1952 allows several; each costs a decoder
+
+
+class JsonRequest(Request[Any, Any, State]):
+    """A request whose JSON may be nested as deeply as its sender likes."""
+
+    async def json(self) -> Any:  # noqa: ANN401 - whatever JSON it is; the handler's struct types it
+        """Return the body as JSON values; `BodyMalformedError` if it is nested too deeply."""
+        try:
+            return await super().json()
+        except RecursionError:  # msgspec's answer to some thousand brackets, where 400 is meant
+            raise BodyMalformedError from None
 
 
 async def read_body(request: HttpRequest, limit_bytes: int) -> bytes:
