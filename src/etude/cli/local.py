@@ -13,9 +13,9 @@ from etude.cli import terminal
 from etude.cli.installation import settings_for
 from etude.clock import Clock, SystemClock
 from etude.people.learner_data import LearnerDataRegistry
-from etude.people.own_data import people_data
 from etude.people.paging import MAX_LIMIT
 from etude.people.records import Item, Page
+from etude.sessions.erasure import all_learner_data
 from etude.store import Blobs, Database, check
 
 Result = TypeVar("Result")
@@ -49,14 +49,13 @@ def with_database(
         await check(settings.database_url)
         async with await Database.open(settings.database_url, connections=2) as database:
             clock = SystemClock()
-            registry = LearnerDataRegistry()
-            registry.register(people_data(clock))
+            blobs = Blobs(settings.blobs, clock)
             return await action(
                 Local(
                     database=database,
-                    blobs=Blobs(settings.blobs, clock),
+                    blobs=blobs,
                     clock=clock,
-                    learner_data=registry,
+                    learner_data=all_learner_data(clock, blobs),
                 )
             )
 

@@ -32,16 +32,19 @@ class LearnerData(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         context: its name.
-        tables: those of its tables that lead to a learner: rewritten after an erasure.
+        tables: those of its tables that hold a learner's data: rewritten after an erasure.
         export_learner: yields the files of one learner (surrogate key), each read before the next.
         erase_learner: removes what is the learner's, in the given transaction; files go through
             the blobs' references. It runs before the learner's own row becomes a tombstone.
+        keys_only: tables that lead to a learner and hold surrogate keys, times and code words
+            only; an erasure leaves them as they are.
     """
 
     context: str
     tables: tuple[Table, ...]
     export_learner: ExportLearner
     erase_learner: EraseLearner
+    keys_only: tuple[Table, ...] = ()
 
 
 class LearnerDataRegistry:
@@ -63,8 +66,13 @@ class LearnerDataRegistry:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """All tables that lead to a learner."""
+        """All tables that hold a learner's data."""
         return tuple(table for data in self for table in data.tables)
+
+    @property
+    def answered_for(self) -> frozenset[str]:
+        """Names of all tables that some context has answered for."""
+        return frozenset(table.name for data in self for table in (*data.tables, *data.keys_only))
 
     async def export_learner(
         self, database: Database, learner_key: int
@@ -110,4 +118,4 @@ def tables_of_learners(metadata: MetaData) -> frozenset[str]:
 
 def uncovered_tables(metadata: MetaData, registry: LearnerDataRegistry) -> frozenset[str]:
     """Return the tables with a path to a learner that no context has registered."""
-    return tables_of_learners(metadata) - {table.name for table in registry.tables}
+    return tables_of_learners(metadata) - registry.answered_for

@@ -12,6 +12,7 @@ from etude.people.learner_data import ExportFile, LearnerData
 from etude.people.learners import bury_learner, get_learner_by_key
 from etude.people.paging import MAX_LIMIT
 from etude.people.records import AuditEntry, Holding, Token
+from etude.people.tables import audit as audit_table
 from etude.people.tables import device_holder, learner, token
 from etude.people.tokens import bury_tokens, tokens_of_learner
 from etude.store import Database, UnitOfWork
@@ -22,7 +23,7 @@ CONTEXT = "people"
 def people_data(clock: Clock) -> LearnerData:
     """Return what people registers. Register it first: it is exported first and erased last.
 
-    The audit log is exported and not among the tables: it holds keys only, and nothing of it goes.
+    Nothing of the audit log and of the holdings goes: they hold keys, times and code words only.
     """
 
     async def erase(work: UnitOfWork, learner_key: int) -> None:
@@ -32,7 +33,8 @@ def people_data(clock: Clock) -> LearnerData:
 
     return LearnerData(
         context=CONTEXT,
-        tables=(learner, device_holder, token),
+        tables=(learner, token),
+        keys_only=(device_holder, audit_table),
         export_learner=export_learner,
         erase_learner=erase,
     )

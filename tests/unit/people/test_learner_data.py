@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from sqlalchemy import BigInteger, Column, ForeignKey, MetaData, Table
 
@@ -65,6 +66,16 @@ def test_a_table_with_a_path_and_no_handler_is_named() -> None:
     registry.register(data("people", metadata.tables["learner"]))
     registry.register(data("sessions", metadata.tables["session"], metadata.tables["event"]))
     assert uncovered_tables(metadata, registry) == {"report", "revision"}
+
+
+def test_a_table_of_keys_only_is_answered_for_and_not_rewritten() -> None:
+    """Keys and times may stay: such a table needs no erasure, and somebody has said so."""
+    metadata = schema()
+    registry = LearnerDataRegistry()
+    held = data("people", metadata.tables["learner"])
+    registry.register(msgspec.structs.replace(held, keys_only=(metadata.tables["session"],)))
+    assert uncovered_tables(metadata, registry) == {"event", "report", "revision"}
+    assert [table.name for table in registry.tables] == ["learner"]
 
 
 def test_a_context_registers_once() -> None:

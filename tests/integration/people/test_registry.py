@@ -1,0 +1,48 @@
+import importlib
+import pkgutil
+from pathlib import Path
+
+import etude
+from etude.clock import SystemClock
+from etude.people.learner_data import tables_of_learners, uncovered_tables
+from etude.sessions.erasure import all_learner_data
+from etude.store import Blobs, metadata
+
+
+def every_table_is_known() -> None:
+    """Import `etude.<context>.tables` of every context, so that no table is overlooked."""
+    for context in pkgutil.iter_modules(etude.__path__, "etude."):
+        if context.ispkg:
+            path = Path(str(context.module_finder.path)) / context.name.removeprefix("etude.")
+            if (path / "tables.py").exists():
+                importlib.import_module(f"{context.name}.tables")
+
+
+def test_every_table_with_a_path_to_a_learner_has_a_handler(tmp_path: Path) -> None:
+    """Whoever adds a table that leads to a learner says how it is exported and erased."""
+    every_table_is_known()
+    registry = all_learner_data(SystemClock(), Blobs(tmp_path, SystemClock()))
+    assert uncovered_tables(metadata, registry) == frozenset()
+
+
+def test_the_tables_of_learners_are_really_found() -> None:
+    """The search finds what is known to lead to a learner, through keys and columns."""
+    every_table_is_known()
+    assert tables_of_learners(metadata) >= {
+        "learner",
+        "device_holder",
+        "token",
+        "session",
+        "session_event",
+        "session_media",
+        "session_quarantine",
+    }
+
+
+def test_nothing_is_registered_that_is_not_there(tmp_path: Path) -> None:
+    """Every registered table is one of the schema, and each belongs to one context."""
+    every_table_is_known()
+    registry = all_learner_data(SystemClock(), Blobs(tmp_path, SystemClock()))
+    names = [table.name for data in registry for table in (*data.tables, *data.keys_only)]
+    assert set(names) <= set(metadata.tables)
+    assert len(names) == len(set(names))
