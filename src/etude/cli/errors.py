@@ -1,6 +1,6 @@
 """What can go wrong at the command line itself."""
 
-from etude.errors import ConflictError, InvalidError, UnavailableError, UnsupportedError
+from etude.errors import ConflictError, EtudeError, InvalidError, UnavailableError, UnsupportedError
 
 
 class CommandNeedsExtraError(UnavailableError):
@@ -31,3 +31,15 @@ class BackupOfServerError(UnsupportedError):
     """The database is PostgreSQL, whose own tools copy it; `docs/backup.md` says how."""
 
     code = "BACKUP_OF_POSTGRESQL"
+
+
+class DemoFolderTakenError(ConflictError):
+    """The folder for the demo holds something that no demo made, and is left alone."""
+
+    code = "DEMO_FOLDER_TAKEN"
+
+
+class DemoBrokenError(EtudeError):
+    """A promise that the demo shows does not hold: a defect of Etude."""
+
+    code = "DEMO_BROKEN"

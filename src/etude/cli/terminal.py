@@ -64,7 +64,12 @@ def print_text(line: str) -> None:
 
 def say(key: str, /, **params: object) -> None:
     """Tell the person at the terminal `key` of the catalogue, on stderr."""
-    sys.stderr.write(text(key, locale(), **params) + "\n")
+    print_note(text(key, locale(), **params))
+
+
+def print_note(line: str) -> None:
+    """Write one line for the person at the terminal, on stderr."""
+    sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 

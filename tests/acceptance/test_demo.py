@@ -1,0 +1,53 @@
+"""`etude demo`, as a newcomer runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
+    # Somebody's real installation, which the demo must leave alone.
+    elsewhere = {"ETUDE_DATA": str(folder / "real"), "ETUDE_DATABASE_URL": "postgresql://real/real"}
+    return subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-m", "etude", *options, "demo", "--folder", folder / "demo", "--json"],
+        env=environment | elsewhere | {"LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
+    """One session of 13 events, each stored once although sent twice, recapped as the rules say."""
+    ended = demo(tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == {
+        "sessions": 1,
+        "events": 13,
+        "duplicates_skipped": 13,
+        "recap": {
+            "phase_summary": {
+                "preparation": {"positive": 2, "uncertain": 0, "issue": 0},
+                "operation": {"positive": 4, "uncertain": 1, "issue": 0},
+                "cleanup": {"positive": 0, "uncertain": 0, "issue": 0},
+            }
+        },
+    }
+    assert json.loads((tmp_path / "demo" / "summary.json").read_text()) == json.loads(ended.stdout)
+    assert "kill -9" in ended.stderr
+    assert not (tmp_path / "real").exists()
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
+    """What no demo made is not emptied; the answer is in the language asked for."""
+    (tmp_path / "demo" / "server").mkdir(parents=True)
+    (tmp_path / "demo" / "server" / "precious").write_text("x")
+    ended = demo(tmp_path, "--locale", "zh-CN")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "[DEMO_FOLDER_TAKEN]" in ended.stderr
+    assert "空目录" in ended.stderr
+    assert (tmp_path / "demo" / "server" / "precious").exists()
