@@ -222,30 +222,31 @@ _NONE_NULL: Final[frozenset[str]] = frozenset()
 
 
 def _to_event(fields: dict[str, Any]) -> Event:
-    """Build the event of checked fields."""
+    """Build the event of checked fields, which it takes over."""
     keys = tuple(fields)
     nulls = _NONE_NULL
     if None in fields.values():
-        nulls = frozenset(name for name, value in fields.items() if value is None)
-    own, extra = fields, {}
-    if not _KNOWN.issuperset(fields):
-        own = {name: fields[name] for name in keys if name in _KNOWN}
-        extra = {name: fields[name] for name in keys if name not in _KNOWN}
-    if "signal" not in own:
-        own["signal"] = extra.pop("signal_id")
-    _unify(own)
-    return Event(**own, extra=extra, sent_keys=keys, sent_nulls=nulls)
+        nulls = frozenset(name for name in keys if fields[name] is None)
+    extra: dict[str, Any] = {}
+    if not _KNOWN.issuperset(keys):
+        extra = {name: fields.pop(name) for name in keys if name not in _KNOWN}
+    if "signal" not in fields:
+        fields["signal"] = extra.pop("signal_id")
+    _unify(fields)
+    return Event(**fields, extra=extra, sent_keys=keys, sent_nulls=nulls)
 
 
 def _unify(own: dict[str, Any]) -> None:
     """Give numbers and flags the one type that `Event` states."""
-    own["ts"] = float(own["ts"])
-    if own.get("confidence") is not None:
-        own["confidence"] = float(own["confidence"])
-    if own.get("seq") is not None:
-        own["seq"] = int(own["seq"])
+    for name, kind in _KINDS:
+        value = own.get(name)
+        if value is not None and type(value) is not kind:
+            own[name] = kind(value)
     if own.get("cloud_review_available", False) is None:
-        own["cloud_review_available"] = False
+        del own["cloud_review_available"]
+
+
+_KINDS: Final = (("ts", float), ("confidence", float), ("seq", int))
 
 
 def _sent(event: Event, key: str) -> Any:  # noqa: ANN401 - any JSON value

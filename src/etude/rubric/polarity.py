@@ -61,7 +61,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One line of the table; see the module."""
 
-    event_types: tuple[str, ...] | None = None
+    event_types: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
     signal: str | None = None
     counts: Counts | None = None
     measure: str | None = None
@@ -76,14 +76,8 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             reason = "a rule has `counts`, or `measure` with `positive`"
             raise ValueError(reason)
 
-    def fits(self, event: Event) -> bool:
-        """Whether the rule is about this event."""
-        return (self.event_types is None or event.event_type in self.event_types) and (
-            self.signal is None or event.signal == self.signal
-        )
-
     def decide(self, event: Event) -> Counts | None:
-        """Return what a fitting event counts as; `None` if it lacks what is measured."""
+        """Return what an event that fits counts as; `None` if it lacks what is measured."""
         if self.counts is not None or self.measure is None or self.positive is None:
             return self.counts
         value = look_up(event, self.measure)
@@ -95,25 +89,42 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return "issue" if self.issue is None or self.issue.holds(value) else "nowhere"
 
 
-class PolarityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a session's events are counted. `phases` come first in a recap, in this order."""
+class TableDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A polarity table as it is written. `phases` come first in a recap, in this order."""
 
     table_version: Literal[1]
     phases: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     rules: tuple[Rule, ...]
 
+
+class PolarityTable:
+    """How a session's events are counted: a document, with its rules sorted by event type."""
+
+    def __init__(self, document: TableDocument) -> None:
+        """Sort the rules; their order within a type stays."""
+        self.phases = document.phases
+        self.rules = document.rules
+        named = {name for rule in self.rules for name in rule.event_types or ()}
+        self._of_type = {
+            name: [rule for rule in self.rules if name in (rule.event_types or (name,))]
+            for name in named
+        }
+        self._of_others = [rule for rule in self.rules if rule.event_types is None]
+
     def counts(self, event: Event) -> Counts | None:
         """Return what the event says, doubts aside; `None` if no rule can tell."""
-        for rule in self.rules:
-            if rule.fits(event) and (decision := rule.decide(event)) is not None:
-                return decision
+        for rule in self._of_type.get(event.event_type, self._of_others):
+            if rule.signal is None or rule.signal == event.signal:
+                decision = rule.decide(event)
+                if decision is not None:
+                    return decision
         return None
 
 
 def load_table(document: bytes) -> PolarityTable:
     """Read a polarity table (JSON). Raises `PolarityTableInvalidError` naming the place."""
     try:
-        return msgspec.json.decode(document, type=PolarityTable)
+        return PolarityTable(msgspec.json.decode(document, type=TableDocument))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PolarityTableInvalidError(reason=str(error)) from error
 

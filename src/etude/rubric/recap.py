@@ -5,6 +5,7 @@ same recap of the same session. Warm, strengths first, no score; what is doubtfu
 uncertain and never shown.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, Literal
@@ -154,10 +155,23 @@ def _contested_id(contest: Event) -> str | None:
 
 
 def _summary(counted: list[_Counted], phases: tuple[str, ...]) -> dict[str, PhaseCounts]:
-    tally = {phase: dict.fromkeys(PhaseCounts.__struct_fields__, 0) for phase in phases}
-    for one, verdict in sorted(counted, key=lambda pair: pair[0].event.order_key):
-        tally.setdefault(one.phase, dict.fromkeys(PhaseCounts.__struct_fields__, 0))[verdict] += 1
-    return {phase: PhaseCounts(**counts) for phase, counts in tally.items()}
+    tally = Counter((one.phase, verdict) for one, verdict in counted)
+    return {
+        phase: PhaseCounts(
+            tally[phase, "positive"], tally[phase, "uncertain"], tally[phase, "issue"]
+        )
+        for phase in (*phases, *_other_phases(counted, phases))
+    }
+
+
+def _other_phases(counted: list[_Counted], usual: tuple[str, ...]) -> list[str]:
+    """Return the phases that are not `usual`, in the order of the session."""
+    first: dict[str, tuple[float, float, str]] = {}
+    for one, _ in counted:
+        if one.phase not in usual:
+            key = one.event.order_key
+            first[one.phase] = min(first.get(one.phase, key), key)
+    return sorted(first, key=first.__getitem__)
 
 
 __all__ = [
