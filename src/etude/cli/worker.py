@@ -10,8 +10,7 @@ import structlog
 from etude.clock import Clock, SystemClock
 from etude.jobs import Handler, Job, Periodic, Runner
 from etude.people.erasure import SCRUB, scrub_handler
-from etude.people.learner_data import LearnerDataRegistry
-from etude.people.own_data import people_data
+from etude.sessions.erasure import all_learner_data
 from etude.sessions.lifecycle import close_abandoned
 from etude.settings import Settings
 from etude.store import Blobs, Database, check
@@ -62,8 +61,7 @@ def handlers(database: Database, blobs: Blobs, clock: Clock) -> Mapping[str, Han
         removed = await blobs.sweep_orphans(database)
         log.info("blobs swept", action=job.kind, blobs=removed)
 
-    registry = LearnerDataRegistry()
-    registry.register(people_data(clock))
+    registry = all_learner_data(clock, blobs)
     return {ABANDON: abandon, SWEEP: sweep, SCRUB: scrub_handler(database, blobs, registry)}
 
 

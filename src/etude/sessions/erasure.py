@@ -1,6 +1,5 @@
 """What `sessions` does when a learner's data is exported or erased (`rulings.md` 13, 49, 50)."""
 
-import mimetypes
 from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import quote
@@ -10,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import Clock, to_us
 from etude.files import crash_point
-from etude.people.learner_data import ExportFile, LearnerData
+from etude.people.learner_data import ExportFile, LearnerData, LearnerDataRegistry
+from etude.people.own_data import people_data
 from etude.sessions import media, repository
 from etude.sessions.export import events_digest, lines
 from etude.sessions.tables import (
@@ -25,6 +25,20 @@ from etude.store.engine import Database
 from etude.store.work import UnitOfWork
 
 CONTEXT: Final = "sessions"
+# For whoever opens an export; the machine's own table of types differs from one to the next.
+_SUFFIXES: Final = {
+    "audio/flac": ".flac",
+    "audio/mp4": ".m4a",
+    "audio/mpeg": ".mp3",
+    "audio/ogg": ".ogg",
+    "audio/wav": ".wav",
+    "audio/webm": ".webm",
+    "audio/x-wav": ".wav",
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "video/mp4": ".mp4",
+    "video/webm": ".webm",
+}
 
 
 async def sessions_of(
@@ -60,6 +74,17 @@ def sessions_data(clock: Clock, blobs: Blobs) -> LearnerData:
         export_learner=export,
         erase_learner=erase,
     )
+
+
+def all_learner_data(clock: Clock, blobs: Blobs) -> LearnerDataRegistry:
+    """Return the registry of every context that keeps data of learners, for the processes' roots.
+
+    It stands here because sessions is the highest context that keeps any.
+    """
+    registry = LearnerDataRegistry()
+    registry.register(people_data(clock))
+    registry.register(sessions_data(clock, blobs))
+    return registry
 
 
 async def _bury(work: UnitOfWork, session_key: int, session_id: str, now_us: int) -> None:
@@ -109,4 +134,4 @@ async def _bytes(blobs: Blobs, sha256: str) -> AsyncIterator[bytes]:
 
 
 def _suffix(content_type: str) -> str:
-    return mimetypes.guess_extension(content_type) or ".bin"
+    return _SUFFIXES.get(content_type, ".bin")

@@ -49,13 +49,27 @@ class Gathering(Generic[Item, Outcome]):
     async def _work(self) -> None:
         while self._waiting:
             group = self._next_group()
-            outcomes = await self._carried_out([item for item, _ in group])
+            try:
+                outcomes = await self._carried_out([item for item, _ in group])
+            except BaseException as end:  # the process is stopping: nobody may wait for ever
+                self._give_up(group, end)
+                raise
             for (_, future), outcome in zip(group, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     future.set_exception(outcome)
                     future.exception()  # a caller who is gone leaves no "never retrieved" behind
                 else:
                     future.set_result(outcome)
+
+    def _give_up(
+        self, group: Sequence[tuple[Item, asyncio.Future[Outcome]]], end: BaseException
+    ) -> None:
+        for _, future in (*group, *self._waiting):
+            if isinstance(end, asyncio.CancelledError):
+                future.cancel()
+            else:
+                future.set_exception(end)
+        self._waiting.clear()
 
     def _next_group(self) -> list[tuple[Item, asyncio.Future[Outcome]]]:
         group = [self._waiting.popleft()]

@@ -39,6 +39,10 @@ class School:
         self.devices: dict[str, int] = {}
         self._tokens = itertools.count(1)
 
+    def restart(self) -> None:
+        """Take uploads in with a new `Ingest`, as a process that starts again does."""
+        self.ingest = Ingest(self.database, self.clock)
+
     async def furnish(self) -> None:
         """Add the learners, the toys and who has held them for 30 days."""
         now = self.clock.now()

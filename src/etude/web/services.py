@@ -13,9 +13,8 @@ from litestar.datastructures import State
 from etude.clock import Clock, Ids, RandomIds, SystemClock
 from etude.people.authentication import Authenticator
 from etude.people.learner_data import LearnerDataRegistry
-from etude.people.own_data import people_data
 from etude.people.token_use import TokenUse
-from etude.sessions.erasure import sessions_data
+from etude.sessions.erasure import all_learner_data
 from etude.sessions.ingest import Ingest
 from etude.settings import Settings
 from etude.store import Blobs, Database
@@ -59,9 +58,6 @@ def compose(
     """Put the services together over an open database; a test gives its own clock and ids."""
     time = clock or SystemClock()
     blobs = Blobs(settings.blobs, time)
-    registry = LearnerDataRegistry()
-    registry.register(people_data(time))
-    registry.register(sessions_data(time, blobs))
     return Services(
         settings=settings,
         database=database,
@@ -70,7 +66,7 @@ def compose(
         ingest=Ingest(database, time),
         clock=time,
         ids=ids or RandomIds(),
-        learner_data=registry,
+        learner_data=all_learner_data(time, blobs),
     )
 
 
