@@ -10,6 +10,7 @@ in `docs/crash-points.md`; outside tests they cost one comparison.
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -155,6 +156,11 @@ class Files:
     def remove(self, path: Path) -> None:
         """Remove a file if it is there; durable after `sync_folder`."""
         path.unlink(missing_ok=True)
+
+    def remove_tree(self, path: Path) -> None:
+        """Remove a folder with all that is in it, if it is there; not in one step."""
+        if path.is_dir():
+            shutil.rmtree(path)
 
     def set_mode(self, path: Path, mode: int) -> None:
         """Change the permission bits. Nothing relies on their outliving a power cut."""

@@ -119,7 +119,7 @@ def journal_folders(root: Path) -> Iterator[JournalFolder]:
         return
     for path in sorted(root.iterdir()):
         folder = JournalFolder(path)
-        if path.is_dir() and next(folder.parts(), None):
+        if not path.name.startswith(".") and next(folder.parts(), None):
             yield folder
 
 

@@ -184,7 +184,7 @@ class LossyFiles(Files):
     def rename(self, source: Path, target: Path) -> None:
         """See `Files.rename`."""
         self.before(f"rename {source.name} to {target.name}")
-        node = self._file(source)
+        node = self._node(source)
         super().rename(source, target)
         if source.parent == target.parent:
             self._folder(source.parent).change({source.name: None, target.name: node})
@@ -206,6 +206,14 @@ class LossyFiles(Files):
         super().remove(path)
         self._folder(path.parent).change({path.name: None})
 
+    def remove_tree(self, path: Path) -> None:
+        """See `Files.remove_tree`; counted as one operation."""
+        if not path.exists():
+            return
+        self.before(f"remove tree {path.name}")
+        super().remove_tree(path)
+        self._folder(path.parent).change({path.name: None})
+
     def take_space(self, wanted: int) -> int:
         """Return how many of `wanted` bytes still fit; `ENOSPC` when none does."""
         if self.space_bytes is None:
@@ -221,14 +229,18 @@ class LossyFiles(Files):
         if self.space_bytes is not None:
             self.space_bytes += released
 
-    def _folder(self, path: Path) -> _Folder:
-        node: _File | _Folder = self._tree
+    def _node(self, path: Path) -> _File | _Folder:
+        node: _File | _Folder | None = self._tree
         for name in path.relative_to(self.root).parts:
-            node = node.live[name] if isinstance(node, _Folder) else _not_here(path)
+            node = node.live.get(name) if isinstance(node, _Folder) else None
+        return node or _not_here(path)
+
+    def _folder(self, path: Path) -> _Folder:
+        node = self._node(path)
         return node if isinstance(node, _Folder) else _not_here(path)
 
     def _file(self, path: Path) -> _File:
-        node = self._folder(path.parent).live.get(path.name)
+        node = self._node(path)
         return node if isinstance(node, _File) else _not_here(path)
 
 
