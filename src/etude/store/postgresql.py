@@ -20,6 +20,7 @@ _BUSY: Final = frozenset(
     }
 )
 _DISK_FULL: Final = "53100"
+_READ_ONLY: Final = "25006"  # a standby, or a write through `Database.read`
 _AWAY_CLASSES: Final = ("08", "28", "3D", "53", "57", "58", "XX")
 _SETTINGS: Final = {"application_name": "etude", "lock_timeout": f"{LOCK_TIMEOUT_S}s"}
 
@@ -64,6 +65,8 @@ def translate(error: BaseException) -> StoreUnavailable | None:
 def _translate_state(state: str) -> StoreUnavailable | None:
     if state == _DISK_FULL:
         return DiskFull(reason=state)
+    if state == _READ_ONLY:
+        return StoreUnavailable(reason=state)
     if state in _BUSY:
         return StoreBusy(reason=state)
     return StoreUnavailable(reason=state) if state.startswith(_AWAY_CLASSES) else None

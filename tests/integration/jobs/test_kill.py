@@ -93,7 +93,7 @@ async def check_effects(database: Database, count: int) -> None:
 
 async def kill_workers(database: Database, workers: Workers, jobs: int, kills: int) -> None:
     """Run two workers; kill one of them `kills` times at a random instant, start another."""
-    chance = random.Random(20261130)  # noqa: S311 - repeatable, no secret
+    chance = random.Random(20261130)
     await ask(database, jobs)
     for _ in range(2):
         workers.start()
@@ -118,7 +118,7 @@ async def kill_workers(database: Database, workers: Workers, jobs: int, kills: i
 def test_killed_workers_lose_nothing_and_repeat_nothing(
     run: Run, database: Database, workers: Workers
 ) -> None:
-    """With workers killed at ten random instants every job is done and every effect is there once."""
+    """Workers killed at ten random instants: every job is done, every effect is there once."""
     run(kill_workers(database, workers, jobs=120, kills=10))
 
 
@@ -143,7 +143,7 @@ def test_two_hundred_killed_workers_lose_nothing(
 def test_kill_at_each_crash_point(
     run: Run, database: Database, workers: Workers, crash_at: str
 ) -> None:
-    """A worker killed at a named crash point leaves its jobs to a live peer, which repeats nothing."""
+    """A worker killed at a crash point leaves its jobs to a peer, which repeats nothing."""
 
     async def main() -> None:
         await ask(database, 10)

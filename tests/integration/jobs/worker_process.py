@@ -56,8 +56,9 @@ def handlers(database: Database, signal_file: Path | None = None):  # noqa: ANN2
 
     async def hang(job: Job) -> None:
         assert signal_file is not None
-        signal_file.write_text(str(os.getpid()))
-        while not signal_file.with_suffix(".go").exists():
+        await asyncio.to_thread(signal_file.write_text, str(os.getpid()))
+        go = signal_file.with_suffix(".go")
+        while not await asyncio.to_thread(go.exists):  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(PACE_S)
         async with database.transaction() as work:
             await job.fence(work)

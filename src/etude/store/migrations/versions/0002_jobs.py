@@ -27,7 +27,7 @@ def upgrade() -> None:
             "state IN ('queued', 'running', 'done', 'dead', 'cancelled')", name="ck_job_state"
         ),
         sa.PrimaryKeyConstraint("job_key", name="pk_job"),
-        sa.UniqueConstraint("kind", "key", name="uq_job_kind"),
+        sa.UniqueConstraint("kind", "key", name="uq_job_kind_key"),
         sqlite_autoincrement=True,  # a key is never given twice, even after clean-up
     )
-    op.create_index("ix_job_state", "job", ["state", "run_after_us"])
+    op.create_index("ix_job_state_run_after_us", "job", ["state", "run_after_us"])
