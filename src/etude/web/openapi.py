@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import msgspec
-from litestar import Litestar, Response, get
+from litestar import Litestar, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
@@ -56,12 +56,13 @@ _READ_AS_JSON: Final = (BodyMalformedError, BodyTimeoutError, BodyTooLargeError,
     media_type=MEDIA_TYPE,
     tags=["Operations"],
 )
-async def openapi_json(request: HttpRequest) -> Response[bytes]:
+async def openapi_json(request: HttpRequest) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of the routes that this server has."""
     state = request.app.state
     if "openapi" not in state:
-        state["openapi"] = encode(document(state["route_handlers"]))
-    return Response(content=state["openapi"], media_type=MEDIA_TYPE)
+        state["openapi"] = document(state["route_handlers"])
+    made: dict[str, Any] = state["openapi"]
+    return made
 
 
 def document(handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
@@ -165,10 +166,11 @@ def _response(description: str) -> dict[str, Any]:
 
 def _problem_schema() -> dict[str, Any]:
     _, found = msgspec.json.schema_components(
-        [problems.Problem], ref_template="#/components/schemas/{name}"
+        [problems.Problem, problems.FieldError, problems.Part],
+        ref_template="#/components/schemas/{name}",
     )
     problem = found["Problem"]
-    problem["properties"]["errors"]["items"] = found["FieldError"]
+    problem["properties"]["errors"]["items"] = {"anyOf": [found["FieldError"], found["Part"]]}
     problem["additionalProperties"] = True
     schema: dict[str, Any] = problem
     return schema

@@ -55,6 +55,13 @@ class FieldError(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several errors that a problem gathers (a refused line); its parameters follow."""
+
+    code: str
+    message: str
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A problem document (RFC 9457). Further members are the error's parameters."""
 
