@@ -15,9 +15,15 @@ from sqlalchemy.engine import make_url
 
 from etude.clock import SystemClock
 from etude.files import armed
-from etude.jobs import JobState, jobs_in
+from etude.jobs import JobState, Pace, Runner, jobs_in
 from etude.people import audit, tokens
-from etude.people.erasure import SCRUB, erase_learner, principal_tombstone, scrub_files
+from etude.people.erasure import (
+    SCRUB,
+    erase_learner,
+    principal_tombstone,
+    scrub_files,
+    scrub_handler,
+)
 from etude.people.errors import LearnerErasedError, LearnerUnknownError
 from etude.people.export import export_archive
 from etude.people.learner_data import ExportFile, LearnerData, LearnerDataRegistry
@@ -116,6 +122,31 @@ def test_an_erasure_enqueues_its_scrub_with_the_surrogate_key_only(
 
     assert [(job.kind, job.key) for job in school.run(queued())] == [(SCRUB, str(key))]
     assert key == learner.learner_key
+
+
+def test_a_worker_clears_the_files(
+    school: Any, registry: LearnerDataRegistry, database_url: str, tmp_path: Path
+) -> None:
+    """The enqueued job, carried out by a worker, leaves nothing of the learner and is done."""
+    learner, _, _ = furnished(school)
+    erase(school, registry, learner.learner_id)
+    blobs = Blobs(tmp_path / "blobs", SystemClock())
+    handler = scrub_handler(school.database, blobs, registry)
+
+    async def work() -> None:
+        runner = Runner(school.database, {SCRUB: handler}, pace=Pace(poll_s=0.01))
+        await runner.start()
+        try:
+            while True:
+                async with school.database.read() as connection:
+                    if await jobs_in(connection, JobState.DONE):
+                        return
+                await asyncio.sleep(0.01)
+        finally:
+            await runner.stop()
+
+    school.run(asyncio.wait_for(work(), timeout=60))
+    assert NAME.encode() not in stored_bytes(school.database, database_url, school.run)
 
 
 def test_an_erasure_is_audited_by_key(school: Any, registry: LearnerDataRegistry) -> None:
