@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from litestar import Response, get, patch
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 from litestar.response import Stream
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -43,8 +43,8 @@ _READ_ERRORS: Final = (
     SessionErasedError,
     StoreUnavailable,
 )
-Cursor = Annotated[str | None, Parameter(query="cursor", description="From `next_cursor`.")]
-Limit = Annotated[int, Parameter(query="limit", ge=1, le=MAX_LIMIT)]
+Cursor = Annotated[str | None, QueryParameter(name="cursor", description="From `next_cursor`.")]
+Limit = Annotated[int, QueryParameter(name="limit", ge=1, le=MAX_LIMIT)]
 
 
 class MediaView(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +191,7 @@ async def assign_session(
 async def export_events(
     request: HttpRequest,
     session_id: SessionId,
-    format_: Annotated[Literal["ndjson", "cloudevents"], Parameter(query="format")] = "ndjson",
+    format_: Annotated[Literal["ndjson", "cloudevents"], QueryParameter(name="format")] = "ndjson",
 ) -> Stream:
     """Give a session's lines back as they were sent, in order; or one CloudEvent (1.0) a line."""
     record = await _readable(request, session_id)

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, post, put
-from litestar.params import Parameter
+from litestar.params import HeaderParameter, Parameter
 
 from etude import i18n
 from etude.errors import EtudeError
@@ -41,8 +41,8 @@ SessionId = Annotated[str, Parameter(description="The session's id, percent-enco
 Digest = Annotated[str, Parameter(description="SHA-256 of the bytes, 64 lower-case hex digits.")]
 DeviceHeader = Annotated[
     str | None,
-    Parameter(
-        header="Etude-Device",
+    HeaderParameter(
+        name="Etude-Device",
         description="With a token of scope upload:on-behalf: the device the session is of.",
     ),
 ]
