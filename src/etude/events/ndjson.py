@@ -23,7 +23,7 @@ from etude.events.errors import (
     WrongSessionError,
 )
 from etude.events.model import PROTOCOL_FIELDS, Event, derive_tier
-from etude.events.strict import MAX_LINE_BYTES, decode_any, is_plain, read_object
+from etude.events.strict import MAX_LINE_BYTES, decode_any, is_plain, is_small, read_object
 
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=rules.MAX_ID)]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=rules.MAX_NAME)]
@@ -60,13 +60,15 @@ _decode_scanned: Final = msgspec.json.Decoder(Scanned).decode
 _set: Final = msgspec.structs.force_setattr
 
 
-def scan_line(line: bytes, number: int, session_id: str | None) -> Scanned:
+def scan_line(
+    line: bytes, number: int, session_id: str | None, *, in_plain_text: bool = False
+) -> Scanned:
     """Check one line (no line end) and return its columns.
 
-    `number` is the line's place from 1; with `session_id` the event must belong to it. Raises the
-    `LineError` that fits.
+    `number` is the line's place from 1; with `session_id` the event must belong to it;
+    `in_plain_text` says that `is_plain_text` held for the body. Raises the `LineError` that fits.
     """
-    scanned = _scan_plainly(line, session_id)
+    scanned = _scan_plainly(line, session_id, in_plain_text=in_plain_text)
     return _scan_fully(line, number, session_id) if scanned is None else scanned
 
 
@@ -136,9 +138,11 @@ def _one_line(
         yield number, line
 
 
-def _scan_plainly(line: bytes, session_id: str | None) -> Scanned | None:
+def _scan_plainly(
+    line: bytes, session_id: str | None, *, in_plain_text: bool = False
+) -> Scanned | None:
     """Return the columns of a good line without peculiarities, `None` for any other."""
-    if not is_plain(line):
+    if not (is_small(line) if in_plain_text else is_plain(line)):
         return None
     try:
         scanned = _decode_scanned(line)

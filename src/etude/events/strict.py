@@ -20,12 +20,14 @@ MAX_DEPTH: Final = 64
 MAX_INTEGER: Final = 2**53 - 1
 _MAX_DIGITS: Final = 16
 
-# For `is_plain`: every digit and plus sign becomes `0`, whatever may stand before a number `,`. In
-# that text an integer of sixteen digits and an exponent of three are fixed strings, which are found
-# ten times faster than a regular expression finds them.
-_SHAPES: Final = bytes.maketrans(b"123456789+E:[- \t\r", b"0000000000e,,,,,,")
-_LONG_INTEGER: Final = b",0000000000000000"
+# For `is_plain_text`: a digit or plus sign becomes `0`, whatever may stand before a number `,`.
+# In that text an integer of sixteen digits and an exponent of three are fixed strings, which are
+# found ten times faster than a regular expression finds them. Hexadecimal ids hold such exponents
+# too: only then the expression says whether one belongs to a number.
+_SHAPES: Final = bytes.maketrans(b"123456789+E:[ \t\r\n", b"0000000000e,,,,,,")
+_LONG_INTEGERS: Final = (b",0000000000000000", b"-0000000000000000")
 _LONG_EXPONENT: Final = b"0e000"
+_HUGE_NUMBER: Final = re.compile(rb",-?0+(?:\.0+)?e000")
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 _BRACKET: Final = re.compile(rb"[\[\]{}]")
 
@@ -37,14 +39,24 @@ def is_plain(line: bytes) -> bool:
 
     Cheap and one-sided: `False` only means that `read_object` has to look.
     """
-    if len(line) > MAX_LINE_BYTES or line.count(b"{") + line.count(b"[") > MAX_DEPTH:
+    return is_small(line) and is_plain_text(line)
+
+
+def is_small(line: bytes) -> bool:
+    """Whether neither length nor depth of `line` can be over the limit."""
+    return len(line) <= MAX_LINE_BYTES and line.count(b"{") + line.count(b"[") <= MAX_DEPTH
+
+
+def is_plain_text(text: bytes) -> bool:
+    """The part of `is_plain` that holds for lines if it holds for the body they stand in."""
+    if b"\\" in text and (b"\\ud" in text or b"\\uD" in text):
         return False
-    if b"\\" in line and (b"\\ud" in line or b"\\uD" in line):
+    shape = text.translate(_SHAPES)
+    if any(digits in shape for digits in _LONG_INTEGERS):
         return False
-    shape = line.translate(_SHAPES)
-    if _LONG_INTEGER in shape or (_LONG_EXPONENT in shape and not _is_decodable(line)):
+    if _LONG_EXPONENT in shape and _HUGE_NUMBER.search(shape):
         return False
-    return line.isascii() or _is_utf8(line)
+    return text.isascii() or _is_utf8(text)
 
 
 def read_object(
@@ -138,15 +150,6 @@ def _refuse_surrogates(fields: dict[str, Any], number: int) -> None:
         except UnicodeEncodeError as error:
             field = name if name.isascii() else "$"
             raise BadTypeError(number, field=field, expected="Unicode text") from error
-
-
-def _is_decodable(line: bytes) -> bool:
-    """Whether all numbers fit a double: hexadecimal ids look like exponents to `is_plain`."""
-    try:
-        decode_any(line)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from etude.events.ndjson import LineError, Scanned, scan_line
+from etude.events.strict import is_plain_text
 from etude.sessions.errors import NoValidLineError, TooManyLinesError
 from etude.sessions.session_time import DeviceStart, read_device_start
 
@@ -56,6 +57,7 @@ def read_batch(body: bytes, session_id: str) -> Batch:
     lines = body.split(b"\n")
     if len(lines) > MAX_LINES and sum(1 for line in lines if line.strip()) > MAX_LINES:
         raise TooManyLinesError(limit=MAX_LINES)
+    plain = is_plain_text(body)
     rows: list[EventRow] = []
     errors: list[LineError] = []
     rejected = 0
@@ -67,7 +69,7 @@ def read_batch(body: bytes, session_id: str) -> Batch:
         if not line or line.isspace():
             continue
         try:
-            event = scan_line(line, number, session_id)
+            event = scan_line(line, number, session_id, in_plain_text=plain)
         except LineError as error:
             rejected += 1
             if len(errors) < ERRORS_SHOWN:

@@ -15,6 +15,14 @@ from etude.cli import terminal
 from etude.cli.bench.frame import Bench, run_all, run_bench, write_report
 
 BENCHES: Final = {
+    "ingest": Bench(
+        "etude.cli.bench.ingest:ingest",
+        "Uploads of 100 events over HTTP, against raw inserts of the same rows.",
+        ({}, {"database": "postgresql"}),
+    ),
+    "journal": Bench(
+        "etude.cli.bench.journal:journal", "Append to a journal; read one of 1 GB in little memory."
+    ),
     "recap": Bench("etude.cli.bench.recap:recap", "Recap of 200 events: p50 and p99."),
 }
 
