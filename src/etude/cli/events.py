@@ -1,4 +1,4 @@
-"""`etude events`: what a file of events holds. Works without a server and without network.
+"""`etude events`: what a file of events holds. Only `upload` needs a server.
 
 Exit codes of all: 0 done, 1 a finding or a refused line, 3 no such file, 4 unreadable.
 """
@@ -14,6 +14,7 @@ import typer
 
 from etude.cli import exits, terminal
 from etude.cli.event_file import read_events, read_lines
+from etude.cli.upload import upload
 from etude.events import lint as linting
 from etude.events.cloudevents import to_cloudevent
 from etude.events.errors import LineError
@@ -23,6 +24,7 @@ from etude.i18n import catalogue, text
 from etude.rubric import recap as recaps
 
 app = typer.Typer()
+app.command()(upload)
 
 FileArgument = Annotated[
     Path, typer.Argument(help="events.jsonl, plain or .gz; - reads stdin.", metavar="FILE")

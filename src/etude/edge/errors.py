@@ -7,6 +7,7 @@ from typing import Final
 from etude.errors import (
     ConflictError,
     InvalidError,
+    MalformedError,
     NotFoundError,
     TooLargeError,
     UnavailableError,
@@ -146,6 +147,24 @@ class OutboxLockedError(ConflictError):
     """Another uploader works on the same journals."""
 
     code = "OUTBOX_LOCKED"
+
+
+class ServerAddressError(MalformedError):
+    """The address of the server cannot work as given."""
+
+    code = "SERVER_ADDRESS_INVALID"
+
+
+class TokenUnusableError(MalformedError):
+    """No token was given, or one that no header can carry."""
+
+    code = "TOKEN_UNUSABLE"
+
+
+class TokenFileUnreadableError(NotFoundError):
+    """The file of the token cannot be read."""
+
+    code = "TOKEN_FILE_UNREADABLE"
 
 
 class AnswerInvalidError(UnavailableError):

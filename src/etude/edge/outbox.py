@@ -46,7 +46,7 @@ class Outbox:
         clock: wall-clock times of the schedule.
         files: the disk.
         chance: jitter, from 0 to 1.
-        only: nothing but this session, if given.
+        only: name of the one session folder to keep to; None = all.
 
     Raises:
         OutboxLockedError: another outbox is at work on the root.
@@ -72,6 +72,7 @@ class Outbox:
         self._only = only
         self._states: dict[str, UploadState] = {}
         self._wake = threading.Event()
+        self._report: Callable[[UploadState], None] | None = None
         try:
             self._files.make_folder(root)
             self._lock = FolderLock(root, lambda: OutboxLockedError(path=str(root)))
@@ -100,11 +101,13 @@ class Outbox:
         """Return where the upload of every session stands."""
         return [state for _, state in self._known()]
 
-    def run_due(self) -> list[UploadState]:
+    def run_due(self, report: Callable[[UploadState], None] | None = None) -> list[UploadState]:
         """Try every session that is due, once each, and return the states of those.
 
-        No failure of one session keeps another from being tried.
+        No failure of one session keeps another from being tried. `report` is told each state as it
+        is reached: after every acknowledgement, and at the end of every try.
         """
+        self._report = report
         if self._wake.is_set():
             self._wake.clear()
             for folder, state in self._known():
@@ -144,13 +147,14 @@ class Outbox:
 
     def _state(self, folder: JournalFolder) -> UploadState | None:
         name = folder.path.name
+        if self._only not in {None, name}:
+            return None
         if name not in self._states:
             session_id = _session_id(folder)
             if session_id is None:
                 return None
             self._states[name] = self._first_seen(folder, load_state(folder.path, session_id))
-        state = self._states[name]
-        return state if self._only in {None, state.session_id} else None
+        return self._states[name]
 
     def _first_seen(self, folder: JournalFolder, state: UploadState) -> UploadState:
         """Give a session that is still being written five minutes before it is sent in part.
@@ -216,6 +220,8 @@ class Outbox:
         except EtudeError as error:
             problem = state.problem or Problem(code=error.code, message=str(error))
             self._states[folder.path.name] = state.but(problem=problem)
+        if self._report:
+            self._report(self._states[folder.path.name])
 
     def _remove_leftovers(self) -> None:
         """Remove temporary states of an outbox that was killed; the lock says none is at work."""

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -155,8 +155,8 @@ def test_the_loop_uploads_what_ends_while_it_runs(
     arrived, stop = threading.Event(), threading.Event()
 
     class Watched(Outbox):
-        def run_due(self) -> list[UploadState]:
-            tried = super().run_due()
+        def run_due(self, report: Callable[[UploadState], None] | None = None) -> list[UploadState]:
+            tried = super().run_due(report)
             if tried:
                 arrived.set()
             return tried
