@@ -33,23 +33,16 @@ def mapped_os_errors() -> Iterator[None]:
 class IncomingFile:
     """Bytes on their way in: a file without its final name, which exists only once it is whole."""
 
-    def __init__(self, files: Files, path: Path, file: AppendFile) -> None:
-        """Bind a new file; use `open`."""
+    def __init__(self, files: Files, folder: Path) -> None:
+        """Wait in the waiting room of the blobs in `folder`; the first `write` makes the file."""
         self._files = files
-        self._path = path
-        self._file: AppendFile | None = file
+        self._path = folder / _INCOMING / uuid.uuid4().hex
+        self._file: AppendFile | None = None
         self._digest = hashlib.sha256()
-        # A cancelled upload closes the file while a thread may still write to it.
+        # A cancelled upload discards the file while a thread may still be about to write to it.
         self._lock = threading.Lock()
+        self._discarded = False
         self.size = 0
-
-    @classmethod
-    def open(cls, files: Files, folder: Path) -> Self:
-        """Make a new file in the waiting room of the blobs in `folder`."""
-        with mapped_os_errors():
-            files.make_folder(folder / _INCOMING)
-            path = folder / _INCOMING / uuid.uuid4().hex
-            return cls(files, path, files.open_append(path))
 
     @staticmethod
     def left_over(folder: Path) -> list[Path]:
@@ -59,11 +52,13 @@ class IncomingFile:
     def write(self, chunk: bytes) -> None:
         """Append `chunk`."""
         with self._lock, mapped_os_errors():
+            if self._discarded:
+                return
             self._digest.update(chunk)
             self.size += len(chunk)
-            view = memoryview(chunk)
-            while view and self._file is not None:
-                view = view[self._file.write(bytes(view)) :]
+            file, view = self._opened(), memoryview(chunk)
+            while view:
+                view = view[file.write(bytes(view)) :]
 
     def sha256(self) -> str:
         """Digest of what was written so far."""
@@ -72,9 +67,9 @@ class IncomingFile:
     def publish(self, path: Path) -> None:
         """Make the bytes durable under their final name; bytes that are there and whole stay."""
         with self._lock, mapped_os_errors():
-            if self._file is None:
+            if self._discarded:
                 return
-            self._file.sync()
+            self._opened().sync()
             crash_point("store.blob.written")
             self._files.make_folder(path.parent)
             self._link(path)
@@ -86,11 +81,17 @@ class IncomingFile:
     def discard(self) -> None:
         """Close and remove the waiting file; a published one keeps its final name."""
         with self._lock:
+            self._discarded = True
             if self._file is not None:
                 self._file.close()
-                self._file = None
                 with contextlib.suppress(OSError):  # the sweeper's work then
                     self._files.remove(self._path)
+
+    def _opened(self) -> AppendFile:
+        if self._file is None:
+            self._files.make_folder(self._path.parent)
+            self._file = self._files.open_append(self._path)
+        return self._file
 
     def _link(self, path: Path) -> None:
         try:

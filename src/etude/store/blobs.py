@@ -81,7 +81,7 @@ class Blobs:
             BlobDigestMismatch: the digest is not `expected_sha256`; nothing is kept.
             DiskFull: there was no room; nothing is kept.
         """
-        incoming = await asyncio.to_thread(IncomingFile.open, self._files, self._folder)
+        incoming = IncomingFile(self._files, self._folder)
         try:
             async for chunk in chunks:
                 if incoming.size + len(chunk) > self._max_bytes:
