@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, get, post
-from litestar.params import PathParameter
+from litestar.params import JSONBody, PathParameter
 from msgspec import Meta
 
 from etude.people import audit
@@ -97,7 +97,7 @@ class HoldingView(msgspec.Struct, frozen=True, kw_only=True):
     ),
     tags=["People"],
 )
-async def create_device(request: HttpRequest, data: NewDevice) -> Response[DeviceView]:
+async def create_device(request: HttpRequest, data: JSONBody[NewDevice]) -> Response[DeviceView]:
     """Register a device."""
     services, now = services_of(request), services_of(request).clock.now()
     async with services.database.transaction() as work:
@@ -160,7 +160,7 @@ async def show_device(request: HttpRequest, device_id: DeviceId) -> DeviceView:
     tags=["People"],
 )
 async def create_holding(
-    request: HttpRequest, device_id: DeviceId, data: NewHolding
+    request: HttpRequest, device_id: DeviceId, data: JSONBody[NewHolding]
 ) -> Response[HoldingView]:
     """Give a device to a learner for a time.
 
@@ -214,7 +214,9 @@ async def show_holdings(request: HttpRequest, device_id: DeviceId) -> list[Holdi
     ),
     tags=["People"],
 )
-async def release(request: HttpRequest, device_id: DeviceId, data: Release) -> HoldingView:
+async def release(
+    request: HttpRequest, device_id: DeviceId, data: JSONBody[Release]
+) -> HoldingView:
     """End the open holding of a device: nobody has it from then on."""
     services = services_of(request)
     async with services.database.transaction() as work:

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.params import PathParameter
+from litestar.params import JSONBody, PathParameter
 from litestar.response import Stream
 from msgspec import Meta
 
@@ -73,7 +73,7 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
     ),
     tags=["People"],
 )
-async def create_learner(request: HttpRequest, data: NewLearner) -> Response[LearnerView]:
+async def create_learner(request: HttpRequest, data: JSONBody[NewLearner]) -> Response[LearnerView]:
     """Add a learner; the id is made here and is in the answer."""
     services, now = services_of(request), services_of(request).clock.now()
     async with services.database.transaction() as work:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from litestar import Response, get, patch
-from litestar.params import QueryParameter
+from litestar.params import FromQuery, JSONBody, QueryParameter
 from litestar.response import Stream
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -120,10 +120,10 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 )
 async def list_sessions(
     request: HttpRequest,
-    learner: str | None = None,
-    device: str | None = None,
-    status: Literal["open", "ended", "abandoned"] | None = None,
-    since: datetime | None = None,
+    learner: FromQuery[str | None] = None,
+    device: FromQuery[str | None] = None,
+    status: FromQuery[Literal["open", "ended", "abandoned"] | None] = None,
+    since: FromQuery[datetime | None] = None,
     cursor: Cursor = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> SessionPage:
@@ -167,7 +167,7 @@ async def show_session(request: HttpRequest, session_id: SessionId) -> SessionVi
     tags=["Sessions"],
 )
 async def assign_session(
-    request: HttpRequest, session_id: SessionId, data: Assignment
+    request: HttpRequest, session_id: SessionId, data: JSONBody[Assignment]
 ) -> SessionView:
     """Correct whose session it is; the change is audited and outlasts later uploads."""
     services = services_of(request)
@@ -212,7 +212,7 @@ async def export_events(
 async def show_recap(
     request: HttpRequest,
     session_id: SessionId,
-    locale: Literal["en", "zh-CN"] | None = None,
+    locale: FromQuery[Literal["en", "zh-CN"] | None] = None,
 ) -> dict[str, Any]:
     """Make the recap from the stored events, by the same function that the device uses."""
     record = await _readable(request, session_id)

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.params import PathParameter
+from litestar.params import JSONBody, PathParameter
 from msgspec import Meta
 
 from etude.people import audit
@@ -96,7 +96,7 @@ class TokenPage(msgspec.Struct, frozen=True, kw_only=True):
     ),
     tags=["People"],
 )
-async def create_token(request: HttpRequest, data: NewToken) -> Response[MadeToken]:
+async def create_token(request: HttpRequest, data: JSONBody[NewToken]) -> Response[MadeToken]:
     """Make a token and show it, this once. A service is made with its first token."""
     services, now = services_of(request), services_of(request).clock.now()
     wanted = TokenRequest(

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, post, put
-from litestar.params import HeaderParameter, Parameter
+from litestar.params import HeaderParameter, PathParameter
 
 from etude import i18n
 from etude.errors import EtudeError
@@ -37,8 +37,10 @@ NDJSON: Final = "application/x-ndjson"
 # A body this large is read off the event loop, so that other requests go on meanwhile.
 LARGE_BODY_BYTES: Final = 512 * 1024
 
-SessionId = Annotated[str, Parameter(description="The session's id, percent-encoded.")]
-Digest = Annotated[str, Parameter(description="SHA-256 of the bytes, 64 lower-case hex digits.")]
+SessionId = Annotated[str, PathParameter(description="The session's id, percent-encoded.")]
+Digest = Annotated[
+    str, PathParameter(description="SHA-256 of the bytes, 64 lower-case hex digits.")
+]
 DeviceHeader = Annotated[
     str | None,
     HeaderParameter(
