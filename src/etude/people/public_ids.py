@@ -32,5 +32,5 @@ async def public_ids(
                 key_column.in_(keys[kind]), id_column.is_not(None)
             )
             rows = await connection.execute(statement)
-            found |= {(kind, key): public_id for key, public_id in rows.tuples()}
+            found |= {(kind, key): public_id for key, public_id in rows}
     return found
