@@ -12,7 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from etude.files import crash_point
 from etude.store import sqlite
 from etude.store.connect import Translate, connected, mapped, parse_url, postgresql_adapter
+from etude.store.errors import StoreBusy
 from etude.store.work import UnitOfWork
+
+SCRUB_PATIENCE_MS: Final = 1_000
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -106,6 +109,9 @@ class Database:
 
         SQLite rewrites the whole file and empties the write-ahead log. PostgreSQL rewrites the
         tables; its own write-ahead log forgets at its next checkpoints. Both lock meanwhile.
+
+        Raises:
+            StoreBusy: a reader kept old pages in use; scrub again, or they stay in the log.
         """
         with mapped(self._translate):
             async with connected(self._writer) as connection:
@@ -137,9 +143,23 @@ def _engines(url: URL, connections: int) -> tuple[Dialect, AsyncEngine, AsyncEng
 async def _scrub_file(connection: AsyncConnection) -> None:
     # Below SQLAlchemy, which would begin a transaction: VACUUM runs only outside one.
     driver: Any = (await connection.get_raw_connection()).driver_connection
-    for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-        cursor = await driver.execute(statement)
-        await cursor.close()
+    await _answer(driver, "VACUUM")
+    # Emptying the log waits for readers and keeps writers out meanwhile: not for long.
+    ((patience_ms,),) = await _answer(driver, "PRAGMA busy_timeout")
+    await _answer(driver, f"PRAGMA busy_timeout = {SCRUB_PATIENCE_MS}")
+    try:
+        ((busy, *_),) = await _answer(driver, "PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        await _answer(driver, f"PRAGMA busy_timeout = {patience_ms}")
+    if busy:
+        raise StoreBusy(reason="reader")
+
+
+async def _answer(driver: Any, statement: str) -> list[Any]:  # noqa: ANN401 - aiosqlite's connection
+    cursor = await driver.execute(statement)
+    rows: list[Any] = list(await cursor.fetchall())
+    await cursor.close()
+    return rows
 
 
 async def _to_the_end(commit: Coroutine[Any, Any, None]) -> None:

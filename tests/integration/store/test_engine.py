@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from etude.files import armed
 from etude.store import Database
-from etude.store.errors import DiskFull, StoreCorrupt, StoreUnavailable
+from etude.store.errors import DiskFull, StoreBusy, StoreCorrupt, StoreUnavailable
 from etude.store.tables import blob
 
 Run = Callable[..., Any]
@@ -367,6 +367,21 @@ def test_scrub_leaves_no_trace_of_deleted_rows(run: Run, sqlite_url: str, tmp_pa
     run(main())
     for path in tmp_path.glob("etude.db*"):
         assert b"e" * 64 not in path.read_bytes(), path.name
+
+
+def test_scrub_says_so_when_a_reader_keeps_old_pages(run: Run, sqlite_url: str) -> None:
+    """With a snapshot open the log cannot be emptied: `StoreBusy`, and done once it is closed."""
+
+    async def main() -> None:
+        async with await Database.open(sqlite_url) as database:
+            await add(database, "e")
+            async with database.read() as reader:
+                await reader.exec_driver_sql("SELECT count(*) FROM blob")
+                with pytest.raises(StoreBusy):
+                    await database.scrub([blob])
+            await database.scrub([blob])
+
+    run(main())
 
 
 def test_scrub_rewrites_tables_on_postgres(run: Run, postgres_url: str) -> None:
