@@ -57,6 +57,12 @@ def _postgres(*, migrated: bool) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def postgres_databases() -> Callable[..., contextlib.AbstractContextManager[str]]:
+    """What makes a PostgreSQL database that outlives one test: `with databases(migrated=True)`."""
+    return _postgres
+
+
 @pytest.fixture
 def run() -> Iterator[Run[Any]]:
     """Run a coroutine to its end; all calls of one test share one event loop."""

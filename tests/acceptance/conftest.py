@@ -1,0 +1,71 @@
+"""Servers that the tests of this folder look at from outside, one of each kind a test process.
+
+Tests share them and take sessions of their own, so order does not matter. A test that stops, kills
+or starves a server makes its own.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from etude.testing.databases import TemplateDatabases
+from etude.testing.installation import Served, furnish
+from etude.testing.server import ServerProcess
+
+
+def _sqlite_copy(data: Path) -> str:
+    templates = TemplateDatabases(Path(os.environ["ETUDE_TEST_FOLDER"]))
+    return templates.copy_sqlite(data / "etude.db")
+
+
+@pytest.fixture(scope="session")
+def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    data = tmp_path_factory.mktemp("data")
+    installation = furnish(data, _sqlite_copy(data))
+    with ServerProcess(data) as server:
+        yield Served(server, installation)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres_databases: Callable[..., AbstractContextManager[str]],
+) -> Iterator[Served]:
+    data = tmp_path_factory.mktemp("data")
+    with postgres_databases(migrated=True) as url:
+        installation = furnish(data, url)
+        with ServerProcess(data, database_url=url) as server:
+            yield Served(server, installation)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def served(request: pytest.FixtureRequest) -> Served:
+    """A server on each kind of database; a test has its own sessions on it."""
+    name = "sqlite_server" if request.param == "sqlite" else "postgres_server"
+    found: Served = request.getfixturevalue(name)
+    return found
+
+
+@pytest.fixture
+def session_id() -> str:
+    """A session that no other test uses."""
+    return f"s-{uuid4()}"
+
+
+@pytest.fixture
+def toy(served: Served) -> Iterator[httpx2.Client]:
+    """A client with the token of `toy-1`, which anna holds."""
+    with served.client("toy-1") as client:
+        yield client
+
+
+@pytest.fixture
+def operator(served: Served) -> Iterator[httpx2.Client]:
+    """A client that may do everything."""
+    with served.client("operator") as client:
+        yield client
