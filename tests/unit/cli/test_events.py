@@ -150,7 +150,9 @@ def test_a_file_that_is_not_there_ends_with_3(
     assert "[EVENT_FILE_UNKNOWN]" in captured.err
 
 
-@pytest.mark.parametrize("content", [b"not gzip", gzip.compress(b"{}\n" * 9)[:-9]])
+@pytest.mark.parametrize(
+    "content", [b"not gzip", gzip.compress(b"{}\n" * 9, mtime=0)[:-9]], ids=["no gzip", "cut off"]
+)
 def test_a_file_that_cannot_be_read_ends_with_4(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
