@@ -14,7 +14,7 @@ from etude.cli import exits, terminal
 from etude.cli.event_file import read_lines
 from etude.clock import SystemClock
 from etude.edge import layout
-from etude.edge.errors import ServerAddressError, TokenUnusableError
+from etude.edge.errors import ServerAddressError, TokenUnusableError, disk_error
 from etude.edge.outbox import Outbox
 from etude.edge.upload_state import Refusal, UploadState, UploadStatus
 from etude.events.errors import LineError
@@ -65,10 +65,13 @@ def _journals(source: Path, rejected: list[LineError]) -> Iterator[tuple[Path, s
 def _spool(file: Path, root: Path, rejected: list[LineError]) -> None:
     """Sort the lines of a file into one journal a session; nothing of it outlives the command."""
     for session_id, lines in groupby(_by_session(file, rejected), key=lambda pair: pair[0]):
-        folder = root / layout.folder_name(session_id)
-        folder.mkdir(exist_ok=True)
-        with (folder / layout.part_name(1)).open("ab") as part:
-            part.writelines(line + b"\n" for _, line in lines)
+        part = root / layout.folder_name(session_id) / layout.part_name(1)
+        try:
+            part.parent.mkdir(exist_ok=True)
+            with part.open("ab") as content:
+                content.writelines(line + b"\n" for _, line in lines)
+        except OSError as error:
+            raise disk_error(error, part, 0) from error
 
 
 def _by_session(file: Path, rejected: list[LineError]) -> Iterator[tuple[str, bytes]]:

@@ -7,22 +7,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from etude.edge.journal import Journal
 from etude.edge.media import keep_recording
 from etude.edge.outbox import Outbox
 from etude.edge.reader import JournalFolder
 from etude.edge.upload_state import UploadState, UploadStatus
-from etude.events.model import Event
 from etude.net import FaultKind, HttpClient, NetworkFault, Timeouts
 from etude.testing.clocks import ManualClock
 from etude.testing.fake_cloud import Answer, Cut, FakeCloud
-
-NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
+from etude.testing.journals import write_journal
 
 
 @pytest.fixture
@@ -37,23 +33,6 @@ def server(cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield address
 
 
-def write(root: Path, session_id: str = "s-1", count: int = 40) -> Path:
-    journal = Journal.open(root, session_id)
-    for number in range(1, count + 1):
-        journal.append(
-            Event(
-                event_id=f"e{number:03}",
-                session_id=session_id,
-                ts=float(number),
-                event_type="streak",
-                signal="x",
-                seq=number,
-            )
-        )
-    journal.seal(NOW)
-    return journal.folder
-
-
 def upload(root: Path, server: str, clock: ManualClock) -> UploadState:
     with (
         HttpClient(server, timeouts=Timeouts(silence_s=20)) as client,
@@ -65,7 +44,7 @@ def upload(root: Path, server: str, clock: ManualClock) -> UploadState:
 
 def test_events_and_recordings_arrive(tmp_path: Path, cloud: FakeCloud, server: str) -> None:
     """Over a real connection, packed on the way."""
-    folder = write(tmp_path)
+    folder = write_journal(tmp_path, count=40)
     sha256 = keep_recording(folder, os.urandom(300_000), "audio/wav")
     state = upload(tmp_path, server, ManualClock())
     assert (state.status, state.received) == (UploadStatus.DONE, 40)
@@ -80,7 +59,7 @@ def test_an_answer_cut_at_any_byte_is_no_answer(
     for number, answer_bytes in enumerate([0, 1, 12, 40, 70, 100, 150]):
         root = tmp_path / str(number)
         session_id = f"s-{number}"
-        write(root, session_id, 3)
+        write_journal(root, session_id, 3)
         cloud.next.append(Cut(answer_bytes))
         cut = upload(root, server, clock)
         assert (cut.status, cut.acknowledged.line) == (UploadStatus.RETRYING, 0)
@@ -96,7 +75,7 @@ def test_a_connection_cut_before_the_server_looked_stores_nothing(
 ) -> None:
     """The next try stores everything, without duplicates."""
     clock = ManualClock()
-    write(tmp_path)
+    write_journal(tmp_path, count=40)
     cloud.next.append(Cut())
     assert upload(tmp_path, server, clock).status is UploadStatus.RETRYING
     assert cloud.events == {}
@@ -109,7 +88,7 @@ def test_nobody_there_is_tried_later(tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    write(tmp_path)
+    write_journal(tmp_path, count=40)
     state = upload(tmp_path, address, ManualClock())
     assert state.status is UploadStatus.RETRYING
     assert state.problem is not None
@@ -164,7 +143,7 @@ def test_the_loop_uploads_what_ends_while_it_runs(
     with HttpClient(server) as client, Watched(tmp_path, client, clock=ManualClock()) as outbox:
         thread = threading.Thread(target=outbox.run, args=(stop,))
         thread.start()
-        write(tmp_path)
+        write_journal(tmp_path, count=40)
         outbox.trigger()
         assert arrived.wait(30)
         stop.set()
@@ -205,7 +184,7 @@ def test_a_killed_uploader_loses_nothing_and_stores_nothing_twice(
     tmp_path: Path, cloud: FakeCloud, server: str, point: str
 ) -> None:
     """`kill -9` at each point of a real process; the next one finishes."""
-    keep_recording(write(tmp_path), b"RIFF", "audio/wav")
+    keep_recording(write_journal(tmp_path, count=40), b"RIFF", "audio/wav")
     command = [sys.executable, "-c", UPLOADER, str(tmp_path), server]
     environment = {**os.environ, "ETUDE_CRASH_AT": point}
     killed = subprocess.run(command, env=environment, check=False)  # noqa: S603 - ours
@@ -252,7 +231,7 @@ def test_a_server_error_in_between_is_waited_out(
 ) -> None:
     """502, then 429 with `Retry-After`, then it goes."""
     clock = ManualClock()
-    write(tmp_path)
+    write_journal(tmp_path, count=40)
     cloud.next.extend([Answer(502), Answer(429, headers={"Retry-After": "7"})])
     assert upload(tmp_path, server, clock).status is UploadStatus.RETRYING
     clock.advance(1)

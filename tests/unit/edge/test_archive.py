@@ -6,40 +6,20 @@ import pytest
 
 from etude.edge import errors
 from etude.edge.archive import Archive
-from etude.edge.journal import Journal, SyncPolicy
+from etude.edge.journal import Journal
 from etude.edge.media import keep_recording
 from etude.edge.outbox import Outbox
 from etude.edge.reader import JournalFolder
 from etude.edge.upload_state import UploadStatus
-from etude.events.model import Event
 from etude.files import Files
 from etude.net import HttpClient
 from etude.testing.clocks import ManualClock
 from etude.testing.fake_cloud import FakeCloud
+from etude.testing.journals import write_journal
 from etude.testing.lossy_files import LossyFiles, PowerCutError
 
 SEALED = datetime(2026, 3, 1, 9, tzinfo=UTC)
 IN_A_MONTH = ManualClock(SEALED + timedelta(days=30))
-
-
-def write(root: Path, session_id: str = "s-1", *, seal: bool = True) -> Path:
-    journal = Journal.open(root, session_id, policy=SyncPolicy.OS)
-    for number in range(1, 51):
-        journal.append(
-            Event(
-                event_id=f"e{number:03}",
-                session_id=session_id,
-                ts=float(number),
-                event_type="streak",
-                signal="x",
-                seq=number,
-            )
-        )
-    if seal:
-        journal.seal(SEALED)
-    else:
-        journal.close()
-    return journal.folder
 
 
 def upload(root: Path, cloud: FakeCloud) -> UploadStatus:
@@ -52,7 +32,7 @@ def upload(root: Path, cloud: FakeCloud) -> UploadStatus:
 
 def test_a_journal_is_packed_after_thirty_days(tmp_path: Path) -> None:
     """The packed file takes the place of the plain one and says the same."""
-    folder = write(tmp_path)
+    folder = write_journal(tmp_path, count=50)
     content = (folder / "events.jsonl").read_bytes()
     lines = list(JournalFolder(folder).lines())
     assert Archive(tmp_path, clock=IN_A_MONTH).pack_old() == [folder / "events.jsonl.gz"]
@@ -65,20 +45,20 @@ def test_a_journal_is_packed_after_thirty_days(tmp_path: Path) -> None:
 
 def test_a_younger_journal_stays_as_it_is(tmp_path: Path) -> None:
     """29 days are not 30."""
-    write(tmp_path)
+    write_journal(tmp_path, count=50)
     assert Archive(tmp_path, clock=ManualClock(SEALED + timedelta(days=29))).pack_old() == []
 
 
 def test_an_open_journal_stays_as_it_is(tmp_path: Path) -> None:
     """What is not sealed is not over."""
-    write(tmp_path, seal=False)
+    write_journal(tmp_path, count=50, seal=False)
     archive = Archive(tmp_path, clock=ManualClock(SEALED + timedelta(days=999)))
     assert (archive.pack_old(), archive.delete_old()) == ([], [])
 
 
 def test_a_journal_with_a_broken_seal_stays_as_it_is(tmp_path: Path) -> None:
     """Nobody packs away the proof."""
-    part = write(tmp_path) / "events.jsonl"
+    part = write_journal(tmp_path, count=50) / "events.jsonl"
     part.chmod(0o600)
     part.write_bytes(part.read_bytes().replace(b"e001", b"e999"))
     assert Archive(tmp_path, clock=IN_A_MONTH).pack_old() == []
@@ -87,14 +67,14 @@ def test_a_journal_with_a_broken_seal_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_a_journal_in_use_stays_as_it_is(tmp_path: Path) -> None:
     """A contest is being written."""
-    write(tmp_path)
+    write_journal(tmp_path, count=50)
     with Journal.open_contests(tmp_path, "s-1"):
         assert Archive(tmp_path, clock=IN_A_MONTH).pack_old() == []
 
 
 def test_a_packed_journal_is_uploaded_like_any_other(tmp_path: Path) -> None:
     """A toy that was offline for a month loses nothing."""
-    write(tmp_path)
+    write_journal(tmp_path, count=50)
     Archive(tmp_path, clock=IN_A_MONTH).pack_old()
     cloud = FakeCloud()
     assert upload(tmp_path, cloud) is UploadStatus.DONE
@@ -103,7 +83,7 @@ def test_a_packed_journal_is_uploaded_like_any_other(tmp_path: Path) -> None:
 
 def test_a_journal_is_deleted_only_when_everything_is_acknowledged(tmp_path: Path) -> None:
     """Not before the upload; after it, folder and all."""
-    folder = write(tmp_path)
+    folder = write_journal(tmp_path, count=50)
     archive = Archive(tmp_path, clock=IN_A_MONTH)
     archive.pack_old()
     assert archive.delete_old() == []
@@ -115,7 +95,7 @@ def test_a_journal_is_deleted_only_when_everything_is_acknowledged(tmp_path: Pat
 
 def test_a_journal_with_a_refused_line_is_not_deleted(tmp_path: Path) -> None:
     """What the server will not have is kept for a person."""
-    write(tmp_path)
+    write_journal(tmp_path, count=50)
     cloud = FakeCloud()
     cloud.poison = {"e007"}
     upload(tmp_path, cloud)
@@ -124,7 +104,7 @@ def test_a_journal_with_a_refused_line_is_not_deleted(tmp_path: Path) -> None:
 
 def test_a_journal_with_an_unsent_recording_is_not_deleted(tmp_path: Path) -> None:
     """Recordings count."""
-    folder = write(tmp_path)
+    folder = write_journal(tmp_path, count=50)
     upload(tmp_path, FakeCloud())
     keep_recording(folder, b"RIFF", "audio/wav")
     assert Archive(tmp_path, clock=IN_A_MONTH).delete_old() == []
@@ -132,7 +112,7 @@ def test_a_journal_with_an_unsent_recording_is_not_deleted(tmp_path: Path) -> No
 
 def test_a_journal_with_a_late_contest_is_not_deleted(tmp_path: Path) -> None:
     """A young part keeps the old one."""
-    write(tmp_path)
+    write_journal(tmp_path, count=50)
     upload(tmp_path, FakeCloud())
     Journal.open_contests(tmp_path, "s-1").seal(SEALED + timedelta(days=29))
     assert Archive(tmp_path, clock=IN_A_MONTH).delete_old() == []
@@ -140,7 +120,7 @@ def test_a_journal_with_a_late_contest_is_not_deleted(tmp_path: Path) -> None:
 
 def test_a_full_disk_stops_the_packing_with_a_clear_error(tmp_path: Path) -> None:
     """The plain journal stays; the next run packs it."""
-    folder = write(tmp_path)
+    folder = write_journal(tmp_path, count=50)
     disk = LossyFiles(tmp_path, space_bytes=10)
     with pytest.raises(errors.JournalDiskFullError):
         Archive(tmp_path, clock=IN_A_MONTH, files=disk).pack_old()
@@ -158,7 +138,7 @@ def test_a_power_cut_at_every_operation_of_the_archive_loses_no_event(tmp_path: 
     while not finished:
         live = tmp_path / f"live-{cut}"
         live.mkdir()
-        write(live)
+        write_journal(live, count=50)
         disk = LossyFiles(live, cut_at=cut)
         try:
             Archive(live, clock=IN_A_MONTH, files=disk).pack_old()
@@ -185,7 +165,7 @@ def test_a_power_cut_at_every_operation_of_a_deletion_leaves_all_or_nothing(
     while not finished:
         live = tmp_path / f"live-{cut}"
         live.mkdir()
-        write(live)
+        write_journal(live, count=50)
         upload(live, FakeCloud())
         disk = LossyFiles(live, cut_at=cut)
         try:

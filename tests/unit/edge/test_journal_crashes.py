@@ -9,23 +9,12 @@ from etude.edge.errors import JournalSealedError
 from etude.edge.journal import Journal, SyncPolicy
 from etude.edge.reader import JournalFolder
 from etude.edge.seal import measure
-from etude.events.model import Event
 from etude.files import Files, armed
+from etude.testing.journals import numbered
 from etude.testing.lossy_files import LossyFiles, PowerCutError
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 SEEDS = (None, 1, 2, 3, 4, 5)
-
-
-def event(number: int) -> Event:
-    return Event(
-        event_id=f"e{number:03}",
-        session_id="s-1",
-        ts=float(number),
-        event_type="streak",
-        signal="x",
-        seq=number,
-    )
 
 
 class Life:
@@ -62,7 +51,7 @@ class Life:
     def _append(self, journal: Journal, *numbers: int) -> None:
         self.journals.append(journal)
         for number in numbers:
-            journal.append(event(number))
+            journal.append(numbered(number))
             self.acknowledged.append(f"e{number:03}")
 
 
@@ -72,7 +61,7 @@ def go_on(root: Path, files: Files | None = None) -> list[str]:
         journal = Journal.open(root, "s-1", files=files)
     except JournalSealedError:
         journal = Journal.open_contests(root, "s-1", files=files)
-    journal.append(event(9))
+    journal.append(numbered(9))
     journal.close()
     return [each.event_id for each in JournalFolder(root / "s-1").events()]
 
@@ -181,7 +170,7 @@ def test_what_a_reopened_journal_holds_is_durable_before_it_is_built_upon(tmp_pa
     live.mkdir()
     disk = LossyFiles(live)
     journal = Journal.open(live, "s-1", files=disk, policy=SyncPolicy.OS)
-    journal.append(event(1))
+    journal.append(numbered(1))
     journal._release()
     again = Journal.open(live, "s-1", files=disk.revived())
     disk.cut_power()
