@@ -26,9 +26,13 @@ def cloud() -> FakeCloud:
     return FakeCloud()
 
 
-@pytest.fixture
-def server(cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture
+def server(cloud: FakeCloud) -> Iterator[str]:
     with cloud.serve() as address:
         yield address
 
