@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -16,10 +16,16 @@ from etude.clock import from_us
 from etude.events.cloudevents import to_cloudevent
 from etude.events.ndjson import decode_line
 from etude.people.devices import get_device, get_device_by_key
-from etude.people.errors import DeviceUnknownError, LearnerErasedError, LearnerUnknownError
+from etude.people.errors import (
+    DeviceUnknownError,
+    LearnerErasedError,
+    LearnerUnknownError,
+    TimeOutOfRangeError,
+)
 from etude.people.learners import get_learner, get_learner_by_key
 from etude.people.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_after, key_after
 from etude.people.scopes import Scope
+from etude.people.times import check_time
 from etude.rubric.recap import recap
 from etude.sessions import export, lifecycle, media, reading, repository
 from etude.sessions.errors import (
@@ -114,7 +120,13 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     opt=declared(
         roles=("server",),
         needs=Scope.SESSIONS_READ,
-        raises=(LearnerUnknownError, LearnerErasedError, DeviceUnknownError, StoreUnavailable),
+        raises=(
+            LearnerUnknownError,
+            LearnerErasedError,
+            DeviceUnknownError,
+            TimeOutOfRangeError,
+            StoreUnavailable,
+        ),
     ),
     tags=["Sessions"],
 )
@@ -127,14 +139,17 @@ async def list_sessions(
     cursor: Cursor = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> SessionPage:
-    """List sessions: a device or learner sees its own, staff and services see all."""
+    """List sessions: a device or learner sees its own, staff and services see all.
+
+    `since` is an instant: RFC 3339 with an offset, from 1970.
+    """
     after_key = key_after(cursor)
     async with services_of(request).database.read() as connection:
         wanted = reading.Filter(
             learner_key=(await get_learner(connection, learner)).learner_key if learner else None,
             device_key=(await get_device(connection, device)).device_key if device else None,
             status=status,
-            since=since.astimezone(UTC) if since else None,
+            since=check_time(since) if since else None,
         )
         narrowed = reading.own(principal_of(request), wanted)
         rows = await reading.listed(connection, narrowed, after_key=after_key, limit=limit + 1)
