@@ -11,7 +11,6 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +100,7 @@ def errors_page() -> str:
             meaning = "A defect of Etude."
         message = cell(messages[f"error.{one.code}"])
         exit_ = exit_code(one())
-        status = f"{one.status} {HTTPStatus(one.status).phrase}"
-        rows.append(f"| `{one.code}` | {status} | {exit_} | {meaning} | {message} |")
+        rows.append(f"| `{one.code}` | {one.status} | {exit_} | {meaning} | {message} |")
     lines = [
         f"| `{key.removeprefix('error.')}` | {cell(message)} |"
         for key, message in sorted(messages.items())
