@@ -51,7 +51,7 @@ def test_a_session_never_begins_after_it_was_received(at: datetime, last_ts_s: f
 
 
 def test_a_session_across_the_change_to_summer_time_keeps_its_seconds() -> None:
-    """DST moves a zone's offset, not the instant: 01:30+01:00 and 03:30+02:00 are one hour apart."""
+    """DST moves the offset, not the instant: 01:30+01:00 and 03:30+02:00 are an hour apart."""
     before, _ = told("2026-03-29T01:30:00+01:00")
     after, _ = told("2026-03-29T03:30:00+02:00")
     assert before is not None
