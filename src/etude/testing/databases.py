@@ -62,7 +62,7 @@ class PostgresServer:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Describe the server of `folder`; keep the path short, a socket's has at most 107 bytes."""
+        """Describe the server of `folder`; keep the path short: a socket has 107 bytes."""
         self.folder = folder
         self._data = folder / "data"
 
