@@ -69,7 +69,7 @@ def test_an_exception_is_told_without_its_words(out: io.StringIO) -> None:
 
 def test_other_libraries_are_cut_to_their_template(out: io.StringIO) -> None:
     """Their arguments and further lines stay out; their infos too."""
-    library = logging.getLogger("some.library")
+    library = logging.getLogger("some.package")
     library.warning("row %s is odd", "Xiao Ming")
     library.info("chatter")
     try:
@@ -77,7 +77,7 @@ def test_other_libraries_are_cut_to_their_template(out: io.StringIO) -> None:
     except ValueError:
         library.exception("broken\nwith more of %s", "Xiao Ming")
     first, second = lines(out)
-    assert (first["library"], first["event"]) == ("some.library", "row %s is odd")
+    assert (first["library"], first["event"]) == ("some.package", "row %s is odd")
     assert (second["event"], second["error"]) == ("broken", "ValueError")
     assert "Xiao Ming" not in out.getvalue()
 
