@@ -58,10 +58,12 @@ class Claims:
         if not await self._any(due):
             return []
         async with self._database.transaction() as work:
-            chosen = select(job.c.job_key).where(due).order_by(job.c.run_after_us).limit(count)
+            first = select(job.c.job_key).where(due).order_by(job.c.run_after_us).limit(count)
+            # As a named query PostgreSQL runs it once; a subquery it may run again, past the limit.
+            chosen = first.with_for_update(skip_locked=True).cte("chosen")
             statement = (
                 update(job)
-                .where(job.c.job_key.in_(chosen.with_for_update(skip_locked=True)))
+                .where(job.c.job_key.in_(select(chosen.c.job_key)))
                 .values(
                     state=JobState.RUNNING,
                     fence=job.c.fence + 1,
@@ -75,10 +77,17 @@ class Claims:
             return [self._job(row) for row in await work.connection.execute(statement)]
 
     async def prolong(self, held: Collection[Job]) -> frozenset[int]:
-        """Prolong all leases of this runner; return which of the jobs it runs are lost to it."""
+        """Prolong the leases of the jobs that run here; return which of them are lost.
+
+        A job that was claimed and, by some error, not begun is not among them: it comes free.
+        """
         lease_until_us = self._now_us() + self._lease_us
-        mine = and_(job.c.executor == self._executor, job.c.state == JobState.RUNNING)
         numbers = {run.job_key: run.fence_number for run in held}
+        mine = and_(
+            job.c.job_key.in_(numbers),
+            job.c.executor == self._executor,
+            job.c.state == JobState.RUNNING,
+        )
         rows = select(job.c.job_key, job.c.fence).where(job.c.job_key.in_(numbers))
         async with self._database.transaction() as work:
             await work.connection.execute(

@@ -103,6 +103,8 @@ class Runner:
 
     async def stop(self, grace_s: float = 10.0) -> None:
         """Claim nothing more, let running jobs end for `grace_s`, put the others back."""
+        if not self._loops:
+            return
         self._stopping = True
         self.wake()
         dispatch, *others = self._loops

@@ -11,6 +11,7 @@ import pytest
 import structlog
 from sqlalchemy import select, update
 
+from etude.clock import to_us
 from etude.errors import UnavailableError
 from etude.jobs import (
     Fenced,
@@ -29,7 +30,7 @@ from etude.jobs import (
     jobs_in,
     requeue,
 )
-from etude.jobs.claims import WORKER_LOST
+from etude.jobs.claims import WORKER_LOST, Claims
 from etude.jobs.errors import JobArgsError
 from etude.jobs.tables import job
 from etude.store import Database
@@ -409,6 +410,58 @@ def test_living_runner_keeps_its_job(run: Run, database: Database, clock: Manual
 
     run(main())
     assert runs == [1]
+
+
+def test_job_claimed_but_never_begun_comes_free(
+    run: Run, database: Database, clock: ManualClock
+) -> None:
+    """A row that stands under a living runner which does not run it is not prolonged for ever."""
+
+    async def note(_given: Job) -> None:
+        pass
+
+    async def main() -> None:
+        await ask(database, clock, "note")
+        runner = Runner(database, {"note": note}, clock=clock, pace=PACE)
+        lost = {"state": "running", "executor": runner.executor, "attempts": 1}
+        lease = {"lease_until_us": to_us(clock.now()) + 300_000}
+        async with database.transaction() as work:
+            await work.connection.execute(update(job).values(lost | lease))
+        await runner.start()
+        for _ in range(3):  # in each, time to prolong what it believes to hold
+            clock.advance(0.2)
+            await asyncio.sleep(0.2)
+        await until_state(database, "note", JobState.DONE)
+        await runner.stop()
+
+    run(main())
+
+
+def test_claims_at_once_are_disjoint_and_within_their_limit(
+    run: Run, database: Database, clock: ManualClock
+) -> None:
+    """Five claimers at once get two jobs each of ten, none twice, the longest due first."""
+
+    def claims(executor: str) -> Claims:
+        return Claims(
+            database,
+            clock,
+            executor=executor,
+            lease_s=30,
+            max_attempts={"note": 10},
+            periods_s={},
+        )
+
+    async def main() -> None:
+        for number in range(11):
+            await ask(database, clock, "note", str(number))
+            clock.advance(1)
+        claimed = await asyncio.gather(*(claims(f"c{number}").claim(2) for number in range(5)))
+        assert [len(jobs) for jobs in claimed] == [2] * 5
+        keys = [given.key for jobs in claimed for given in jobs]
+        assert sorted(keys, key=int) == [str(number) for number in range(10)]
+
+    run(main())
 
 
 def test_job_that_kills_its_workers_is_given_up(
