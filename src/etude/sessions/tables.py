@@ -52,8 +52,8 @@ session = Table(
     Column("started_estimated", Boolean, nullable=False),
     Column("clock_flag", String(16)),
     Column("ended", Boolean, nullable=False),
-    Index("ix_session_learner_key", "learner_key", "started_us"),
-    Index("ix_session_principal", "principal_kind", "principal_key"),
+    Index("ix_session_learner_key", "learner_key", "session_key"),
+    Index("ix_session_device_key", "device_key", "session_key"),
     Index("ix_session_status", "status", "last_received_us"),
     sqlite_autoincrement=True,  # the audit log names keys: none is used twice
 )

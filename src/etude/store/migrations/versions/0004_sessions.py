@@ -39,8 +39,8 @@ def upgrade() -> None:
         sa.UniqueConstraint("session_id", name="uq_session_session_id"),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_session_learner_key", "session", ["learner_key", "started_us"])
-    op.create_index("ix_session_principal", "session", ["principal_kind", "principal_key"])
+    op.create_index("ix_session_learner_key", "session", ["learner_key", "session_key"])
+    op.create_index("ix_session_device_key", "session", ["device_key", "session_key"])
     op.create_index("ix_session_status", "session", ["status", "last_received_us"])
     op.create_table(
         "session_event",
