@@ -18,6 +18,12 @@ from etude.testing.installation import Served, furnish
 from etude.testing.server import ServerProcess
 
 
+@pytest.fixture(scope="session")
+def sqlite_copy() -> Callable[[Path], str]:
+    """What puts a migrated database into a data folder, and returns its URL."""
+    return _sqlite_copy
+
+
 def _sqlite_copy(data: Path) -> str:
     templates = TemplateDatabases(Path(os.environ["ETUDE_TEST_FOLDER"]))
     return templates.copy_sqlite(data / "etude.db")

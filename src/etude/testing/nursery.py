@@ -98,7 +98,7 @@ class Nursery:
         assert process is not None, "used outside of `with`"  # noqa: S101 - a mistake in a test
         assert process.stdin is not None  # noqa: S101 - it was asked for
         assert process.stdout is not None  # noqa: S101 - it was asked for
-        log = self._folder / f"{module}.log"
+        log = self._log(module)
         order = {
             "module": module,
             "arguments": arguments,
@@ -110,6 +110,14 @@ class Nursery:
         child = ForkedProcess(int(process.stdout.readline()), log)
         self._children.append(child)
         return child
+
+    def log_text(self, module: str) -> str:
+        """Return what all children that ran `module` wrote to stderr."""
+        log = self._log(module)
+        return log.read_text("utf-8", "replace") if log.exists() else ""
+
+    def _log(self, module: str) -> Path:
+        return self._folder / f"{module}.log"
 
     def __enter__(self) -> Self:
         """Start it."""
