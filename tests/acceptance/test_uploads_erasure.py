@@ -85,6 +85,11 @@ def test_nothing_of_an_erased_learner_is_left(tmp_path: Path) -> None:
             "audio's digest": sha256(audio).hexdigest().encode(),
             "token": token.encode(),
         }
+        held = {"learner_id": learner, "starts_at": "2026-01-01T00:00:00Z"}
+        operator.post("/api/v1/devices", json={"device_id": "toy-9", "name": "Toy 9"})
+        assert operator.post("/api/v1/devices/toy-9/holders", json=held).status_code == 201
+        toy_9 = {"kind": "device", "principal_id": "toy-9", "scopes": ["sessions:write"]}
+        toy_token = operator.post("/api/v1/tokens", json=toy_9).json()["token"]
         with httpx2.Client(base_url=server.url, headers=header, trust_env=False) as own:
             sent = practise(own, SESSION, audio, WORDS, SECRET_EVENT)
             practise(other_toy, "s-ben-1", others_audio, "ben has nothing to say")
@@ -104,6 +109,12 @@ def test_nothing_of_an_erased_learner_is_left(tmp_path: Path) -> None:
             assert again.status_code == 410
         refused = other_toy.post(f"/api/v1/sessions/{SESSION}/events", content=sent, headers=NDJSON)
         assert (refused.status_code, refused.json()["code"]) == (410, "SESSION_ERASED")
+        late = other_toy.post(
+            "/api/v1/sessions/never-seen/events",
+            content=sent.replace(SESSION.encode(), b"never-seen"),
+            headers=NDJSON | {"Authorization": f"Bearer {toy_token}"},
+        )
+        assert (late.status_code, late.json()["code"]) == (410, "LEARNER_ERASED")
         assert operator.get(f"/api/v1/sessions/{SESSION}").status_code == 410
         assert operator.get(f"/api/v1/learners/{learner}").status_code == 410
         kept = other_toy.get("/api/v1/sessions/s-ben-1/events").content.splitlines()
