@@ -81,9 +81,17 @@ async def principal_tombstone(
 
 
 async def erased_among(
-    connection: AsyncConnection, learner_keys: Collection[int], *, lock: bool = False
+    connection: AsyncConnection,
+    learner_keys: Collection[int],
+    *,
+    lock: bool = False,
+    wait: bool = True,
 ) -> set[int]:
-    """Return which of these learners were erased; `lock` as for `principal_tombstone`."""
+    """Return which of these learners were erased; `lock` as for `principal_tombstone`.
+
+    Without `wait` a row that somebody else has locked is a `StoreBusy` at once (PostgreSQL): for a
+    transaction that holds what an erasure takes after the learner.
+    """
     if not learner_keys:
         return set()
     statement = (
@@ -91,7 +99,9 @@ async def erased_among(
         .where(learner.c.learner_key.in_(learner_keys))
         .order_by(learner.c.learner_key)
     )
-    rows = await connection.execute(statement.with_for_update(read=True) if lock else statement)
+    if lock:
+        statement = statement.with_for_update(read=True, nowait=not wait)
+    rows = await connection.execute(statement)
     return {row.learner_key for row in rows if row.erased_us is not None}
 
 

@@ -159,7 +159,7 @@ class _Transaction:
             grown = msgspec.structs.replace(grown, watermark=watermark)
             for tally in tallies:
                 if tally.session_key == session_key and tally.upload.batch.started:
-                    grown = await resettle(self._work, grown, tally.upload)
+                    grown = await resettle(self._work, grown, tally.upload, wait=len(known) == 1)
             changed.append(grown)
         await repository.save(self._work, changed)
         return known | {session.session_key: session for session in changed}

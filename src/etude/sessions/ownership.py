@@ -37,20 +37,22 @@ async def open_sessions(
 
     An upload without a valid line opens nothing. Statements are one for all, never one an upload.
     """
-    wanted = {upload.batch.session_id for upload in uploads}
-    sessions = await repository.lock(work, wanted)
+    sessions = await repository.lock(work, {upload.batch.session_id for upload in uploads})
     refusals: dict[int, EtudeError] = {}
-    if unknown := wanted - sessions.keys():
-        erased = await repository.tombstones(work.connection, unknown)
-        opening: dict[int, Upload] = {}
-        for position, upload in enumerate(uploads):
-            if upload.batch.session_id in erased:
-                refusals[position] = SessionErasedError()
-            elif upload.batch.session_id in unknown and upload.batch.rows:
-                opening[position] = upload
-        if opening:
-            refusals |= await _open(work, opening, now_us)
-            sessions |= await repository.lock(work, unknown)
+    # Once is enough, unless the upload that would have opened a session is refused and another one
+    # may open it, or the session was erased before it could be locked.
+    while unopened := _unopened(uploads, sessions, refusals):
+        refusals |= await _refuse_erased(work, unopened)
+        opening = {
+            position: upload
+            for position, upload in unopened.items()
+            if upload.batch.rows and position not in refusals
+        }
+        if not opening:
+            break
+        refusals |= await _open(work, opening, now_us, wait=not sessions)
+        named = {upload.batch.session_id for upload in opening.values()}
+        sessions |= await repository.lock(work, named)
     for position, upload in enumerate(uploads):
         session = sessions.get(upload.batch.session_id)
         if session is not None and position not in refusals and not _may_add(session, upload):
@@ -58,10 +60,36 @@ async def open_sessions(
     return sessions, refusals
 
 
+def _unopened(
+    uploads: Sequence[Upload],
+    sessions: Mapping[str, SessionRow],
+    refusals: Mapping[int, EtudeError],
+) -> dict[int, Upload]:
+    return {
+        position: upload
+        for position, upload in enumerate(uploads)
+        if upload.batch.session_id not in sessions and position not in refusals
+    }
+
+
+async def _refuse_erased(work: UnitOfWork, uploads: Mapping[int, Upload]) -> dict[int, EtudeError]:
+    named = {upload.batch.session_id for upload in uploads.values()}
+    erased = await repository.tombstones(work.connection, named)
+    return {
+        position: SessionErasedError()
+        for position, upload in uploads.items()
+        if upload.batch.session_id in erased
+    }
+
+
 async def _open(
-    work: UnitOfWork, uploads: Mapping[int, Upload], now_us: int
+    work: UnitOfWork, uploads: Mapping[int, Upload], now_us: int, *, wait: bool
 ) -> dict[int, EtudeError]:
-    """Add the sessions of these uploads; return the refusals by position."""
+    """Add the sessions of these uploads; return the refusals by position.
+
+    An erasure locks the learner and then the sessions. Who holds a session already may therefore
+    not `wait` for a learner (`StoreBusy`): the uploads are then taken one by one.
+    """
     holders = await holders_of(
         work.connection, {key for upload in uploads.values() if (key := _device_key(upload))}
     )
@@ -79,7 +107,7 @@ async def _open(
             openers[upload.batch.session_id] = position
     # Held until the commit: an erasure either finds these sessions or they find the erasure.
     learners = {record.learner_key for record in opened.values() if record.learner_key}
-    gone = await erased_among(work.connection, learners, lock=True)
+    gone = await erased_among(work.connection, learners, lock=True, wait=wait)
     for session_id, position in openers.items():
         if opened[session_id].learner_key in gone:
             refusals[position] = LearnerErasedError()
@@ -124,10 +152,16 @@ def _may_add(session: SessionRow, upload: Upload) -> bool:
     return principal.kind == "learner" and principal.key == session.learner_key and contests
 
 
-async def resettle(work: UnitOfWork, session: SessionRow, upload: Upload) -> SessionRow:
+async def resettle(
+    work: UnitOfWork, session: SessionRow, upload: Upload, *, wait: bool
+) -> SessionRow:
     """Take in what a late `session_start` says of the session's time, and so of its learner.
 
-    Only what was estimated before can change; a person's decision about the owner stands.
+    Only what was estimated before can change; a person's decision about the owner stands. `wait`
+    for another learner only where no other session is held, see `_open`.
+
+    Raises:
+        LearnerErasedError: that learner was erased.
     """
     batch = upload.batch
     if session.device_started_us is not None or batch.device_start is None:
@@ -142,6 +176,13 @@ async def resettle(work: UnitOfWork, session: SessionRow, upload: Upload) -> Ses
     if session.owner_basis != "receipt_time" or time.estimated or session.device_key is None:
         return changed
     learner_key = await learner_key_at(work.connection, session.device_key, time.started)
+    if (
+        learner_key is not None
+        # An erasure under way looks for its sessions once, and this is not among them yet.
+        and learner_key != session.learner_key
+        and await erased_among(work.connection, [learner_key], lock=True, wait=wait)
+    ):
+        raise LearnerErasedError
     return msgspec.structs.replace(changed, learner_key=learner_key, owner_basis="session_time")
 
 
