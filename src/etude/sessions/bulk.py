@@ -93,11 +93,14 @@ class SqliteEventRows:
 
 
 class PostgresEventRows:
-    """`COPY` into a temporary table, then `INSERT … ON CONFLICT DO NOTHING` from there."""
+    """`COPY` into a temporary table, then `INSERT … ON CONFLICT DO NOTHING` from there.
+
+    The temporary table is empty after each transaction: no erasure reaches another connection's.
+    """
 
     _CREATE = (
         "CREATE TEMPORARY TABLE IF NOT EXISTS incoming_event"
-        " (LIKE session_event INCLUDING DEFAULTS)"
+        " (LIKE session_event INCLUDING DEFAULTS) ON COMMIT DELETE ROWS"
     )
     _INSERT = (
         f"INSERT INTO session_event ({', '.join(COLUMNS)}) SELECT {', '.join(COLUMNS)}"  # noqa: S608 - constants
@@ -116,7 +119,6 @@ class PostgresEventRows:
             "SELECT nextval('session_event_receipt_seq') FROM generate_series(1, $1)", len(rows)
         )
         await connection.execute(self._CREATE)
-        await connection.execute("TRUNCATE incoming_event")
         await connection.copy_records_to_table(
             "incoming_event",
             records=[(number[0], *row) for number, row in zip(receipts, rows, strict=True)],

@@ -82,3 +82,19 @@ def test_more_rows_than_one_statement_can_name(
             return len(known), len(await rows.lines(work, known))
 
     assert run(story()) == (3_000, 3_000)
+
+
+def test_no_line_waits_in_another_place_for_an_erasure(postgres_url: str, run: Any) -> None:
+    """What PostgreSQL was handed by COPY is gone from the temporary table with the commit."""
+
+    async def story() -> int | None:
+        async with await Database.open(postgres_url, connections=1) as database:
+            async with database.transaction() as work:
+                await PostgresEventRows().insert(work, [value(1, "a")])
+            async with database.transaction() as work:
+                left: int | None = await work.driver_connection.fetchval(
+                    "SELECT count(*) FROM incoming_event"
+                )
+                return left
+
+    assert run(story()) == 0
