@@ -15,12 +15,17 @@ from typing import Final
 
 from etude.clock import Clock
 from etude.edge import layout
-from etude.edge.errors import JournalLockedError, SealBrokenError, disk_error
+from etude.edge.errors import (
+    JournalLockedError,
+    JournalUnreadableError,
+    SealBrokenError,
+    disk_error,
+)
 from etude.edge.locks import FolderLock
 from etude.edge.media import recordings
 from etude.edge.reader import JournalFolder, journal_folders, open_part
 from etude.edge.seal import Seal
-from etude.edge.upload_state import UploadState, load_state
+from etude.edge.upload_state import load_state
 from etude.files import AppendFile, Files, crash_point
 
 KEPT_DAYS: Final = 30
@@ -65,26 +70,28 @@ class Archive:
         """
         for leftover in self._root.glob(f"{_DELETED}*"):
             self._files.remove_tree(leftover)
-        deleted: list[str] = []
-        for folder in journal_folders(self._root):
-            session_id = folder.session_id()
-            if session_id and self._may_go(folder, load_state(folder.path, session_id)):
-                deleted += [session_id] if self._delete(folder) else []
-        return deleted
+        found = (self._delete(folder) for folder in journal_folders(self._root))
+        return [session_id for session_id in found if session_id]
 
     def _old_parts(self, folder: JournalFolder) -> Iterator[tuple[Path, Seal]]:
         for number, part in folder.parts():
-            seal = folder.seal(number)
+            seal = _readable_seal(folder, number)
             if seal and self._clock.now() - seal.sealed_at >= self._kept:
                 yield part, seal
 
-    def _may_go(self, folder: JournalFolder, state: UploadState) -> bool:
+    def _may_go(self, folder: JournalFolder) -> str | None:
+        """Return the session's id if the session may go."""
         parts = len(list(folder.parts()))
-        old = len(list(self._old_parts(folder))) == parts
+        if len(list(self._old_parts(folder))) < parts:
+            return None
+        session_id = folder.session_id()
+        if session_id is None:
+            return None
+        state = load_state(folder.path, session_id)
         end, done = folder.end(), state.acknowledged
         events = (done.part, done.offset) >= (end.part, end.offset)
         sent = all(sha256 in state.media for sha256, _, _ in recordings(folder.path))
-        return old and events and sent and not state.refused_count
+        return session_id if events and sent and not state.refused_count else None
 
     def _pack(self, part: Path, seal: Seal) -> list[Path]:
         packed = part.with_name(part.name + layout.COMPRESSED)
@@ -117,20 +124,37 @@ class Archive:
         self._files.sync_folder(packed.parent)
         crash_point("edge.archive.renamed")
 
-    def _delete(self, folder: JournalFolder) -> bool:
-        """Take the folder out of sight in one step, then remove it; a crash leaves it hidden."""
+    def _delete(self, folder: JournalFolder) -> str | None:
+        """Take the folder out of sight in one step, then remove it; a crash leaves it hidden.
+
+        Looks before it locks, so that it is in nobody's way, and again behind the lock, because a
+        contest may have been written in between.
+        """
         hidden = folder.path.with_name(f"{_DELETED}{folder.path.name}")
         try:
+            if self._may_go(folder) is None:
+                return None
             with FolderLock(folder.path, JournalLockedError):
+                session_id = self._may_go(folder)
+                if session_id is None:
+                    return None
                 self._files.rename(folder.path, hidden)
                 self._files.sync_folder(self._root)
                 crash_point("edge.archive.hidden")
             self._files.remove_tree(hidden)
-        except JournalLockedError:
-            return False
+        except (JournalLockedError, JournalUnreadableError):
+            return None
         except OSError as error:
             raise disk_error(error, folder.path, 0) from error
-        return True
+        return session_id
+
+
+def _readable_seal(folder: JournalFolder, number: int) -> Seal | None:
+    """Return a seal, None for one that is broken too: what it belongs to is left as it is."""
+    try:
+        return folder.seal(number)
+    except JournalUnreadableError:
+        return None
 
 
 class _Sink(io.RawIOBase):

@@ -18,7 +18,12 @@ from typing import Final, Self
 
 from etude.clock import Clock
 from etude.edge import schedule
-from etude.edge.errors import AnswerInvalidError, OutboxLockedError, disk_error
+from etude.edge.errors import (
+    AnswerInvalidError,
+    JournalUnreadableError,
+    OutboxLockedError,
+    disk_error,
+)
 from etude.edge.locks import FolderLock
 from etude.edge.media import recordings
 from etude.edge.reader import JournalFolder, journal_folders
@@ -161,18 +166,25 @@ class Outbox:
 
         One whose outbox was killed between the last acknowledgement and its own last word is done.
         """
-        if state.status is not UploadStatus.ERASED and _is_done(folder, state):
-            return schedule.after_success(state, self._clock.now(), done=True)
+        try:
+            if state.status is not UploadStatus.ERASED and _is_done(folder, state):
+                return schedule.after_success(state, self._clock.now(), done=True)
+            sealed = folder.sealed()
+        except JournalUnreadableError:
+            return state  # the first try shows it
         fresh = state.scheduled_at is None and state.status is UploadStatus.WAITING
-        if not fresh or folder.sealed():
+        if not fresh or sealed:
             return state
         now = self._clock.now()
         later = now + timedelta(seconds=schedule.EVERY_S)
         return state.but(next_try_at=later, scheduled_at=now)
 
     def _due_in_s(self, folder: JournalFolder, state: UploadState) -> float | None:
-        if not _has_unsent(folder, state):
-            return None
+        try:
+            if not _has_unsent(folder, state):
+                return None
+        except JournalUnreadableError:
+            pass  # what stands in the lines is sent all the same, and the try shows the damage
         return schedule.due_in_s(state, self._clock.now())
 
     def _try(self, folder: JournalFolder, state: UploadState) -> UploadState:

@@ -64,11 +64,15 @@ class JournalFolder:
         return all(self.seal(number) for number, _ in self.parts())
 
     def end(self) -> Position:
-        """Return the place behind everything that is written now (`line` is 0 if not sealed)."""
+        """Return the place behind everything that is written now (`line` is 0 if not sealed).
+
+        Raises:
+            JournalUnreadableError: a seal cannot be read, or a file was packed just now.
+        """
         end = Position()
         for number, file in self.parts():
             seal = self.seal(number)
-            size = seal.bytes if seal else file.stat().st_size
+            size = seal.bytes if seal else _size_of(file)
             if size:
                 end = Position(number, size, seal.lines if seal else 0)
         return end
@@ -128,6 +132,13 @@ def open_part(file: Path) -> BinaryIO:
     if file.suffix == layout.COMPRESSED:
         return cast("BinaryIO", gzip.open(file, "rb"))
     return file.open("rb", buffering=_BUFFER_BYTES)
+
+
+def _size_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError as error:
+        raise JournalUnreadableError(path=str(file), reason=str(error)) from error
 
 
 def _lines_of(file: Path, start: Position) -> Iterator[JournalLine]:

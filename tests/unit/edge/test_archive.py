@@ -1,4 +1,5 @@
 import gzip
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import pytest
 from etude.edge import errors
 from etude.edge.archive import Archive
 from etude.edge.journal import Journal
+from etude.edge.locks import FolderLock
 from etude.edge.media import keep_recording
 from etude.edge.outbox import Outbox
 from etude.edge.reader import JournalFolder
 from etude.edge.upload_state import UploadStatus
+from etude.errors import EtudeError
 from etude.files import Files
 from etude.net import HttpClient
 from etude.testing.clocks import ManualClock
@@ -63,6 +66,33 @@ def test_a_journal_with_a_broken_seal_stays_as_it_is(tmp_path: Path) -> None:
     part.write_bytes(part.read_bytes().replace(b"e001", b"e999"))
     assert Archive(tmp_path, clock=IN_A_MONTH).pack_old() == []
     assert part.exists()
+
+
+def test_a_damaged_seal_does_not_keep_the_others(tmp_path: Path) -> None:
+    """A session whose seal cannot be read stays; its neighbour is packed and deleted."""
+    bad = write_journal(tmp_path, "s-1", count=50)
+    good = write_journal(tmp_path, "s-2", count=50)
+    upload(tmp_path, FakeCloud())
+    (bad / "events.seal.json").write_bytes(b"{")
+    archive = Archive(tmp_path, clock=IN_A_MONTH)
+    assert archive.pack_old() == [good / "events.jsonl.gz"]
+    assert archive.delete_old() == ["s-2"]
+    assert (bad / "events.jsonl").exists()
+
+
+def test_a_contest_written_at_the_last_moment_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was looked at before the lock is looked at again behind it."""
+    write_journal(tmp_path, count=50)
+    upload(tmp_path, FakeCloud())
+
+    def contest_first(path: Path, refused: Callable[[], EtudeError]) -> FolderLock:
+        Journal.open_contests(tmp_path, "s-1").seal(SEALED + timedelta(days=29))
+        return FolderLock(path, refused)
+
+    monkeypatch.setattr("etude.edge.archive.FolderLock", contest_first)
+    assert Archive(tmp_path, clock=IN_A_MONTH).delete_old() == []
 
 
 def test_a_journal_in_use_stays_as_it_is(tmp_path: Path) -> None:

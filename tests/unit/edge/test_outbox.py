@@ -191,6 +191,22 @@ def test_an_unreadable_journal_does_not_keep_the_others(
     assert bad.problem.code == "JOURNAL_UNREADABLE"
 
 
+def test_a_damaged_seal_does_not_keep_the_others(
+    tmp_path: Path, cloud: FakeCloud, open_outbox: OpenOutbox
+) -> None:
+    """Its lines are sent, the damage is shown, its neighbours are done."""
+    folder = write_journal(tmp_path, "s-1")
+    (folder / "events.seal.json").write_bytes(b"{")
+    write_journal(tmp_path, "s-2")
+    outbox = open_outbox()
+    bad, good = outbox.run_due()
+    assert (bad.status, good.status) == (UploadStatus.RETRYING, UploadStatus.DONE)
+    assert bad.problem is not None
+    assert bad.problem.code == "JOURNAL_UNREADABLE"
+    assert list(cloud.events["s-1"]) == ["e001", "e002", "e003"]
+    assert outbox.next_wait_s() > 0
+
+
 def test_a_session_is_sent_in_bodies_within_the_limits(tmp_path: Path) -> None:
     """At most so many lines and bytes a body, every line once, in order, across parts."""
     folder = JournalFolder(write_journal(tmp_path, count=25))
