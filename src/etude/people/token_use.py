@@ -38,7 +38,8 @@ class TokenUse:
             )
             .values(last_used_us=bindparam("used_us"))
         )
-        rows = [{"used_key": key, "used_us": at_us} for key, at_us in gathered.items()]
+        # Sorted: two processes that write the same rows may not lock them the other way round.
+        rows = [{"used_key": key, "used_us": at_us} for key, at_us in sorted(gathered.items())]
         async with database.transaction() as work:
             await work.connection.execute(statement, rows)
         return len(rows)

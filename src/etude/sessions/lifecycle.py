@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from etude.clock import Clock, to_us
 from etude.files import crash_point
@@ -24,11 +24,16 @@ async def close_abandoned(database: Database, clock: Clock) -> int:
     Later events open them again (`events.md §Upload`).
     """
     limit = to_us(clock.now() - ABANDONED_AFTER)
+    # In the order in which uploads lock them; one that is locked is being written to just now.
+    quiet = (
+        select(session.c.session_key)
+        .where(session.c.status == "open", session.c.last_received_us < limit)
+        .order_by(session.c.session_key)
+        .with_for_update(skip_locked=True)
+    )
     async with database.transaction() as work:
         changed = await work.connection.execute(
-            update(session)
-            .where(session.c.status == "open", session.c.last_received_us < limit)
-            .values(status="abandoned")
+            update(session).where(session.c.session_key.in_(quiet)).values(status="abandoned")
         )
         crash_point("sessions.abandoned.before_commit")
     return changed.rowcount
