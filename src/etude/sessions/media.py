@@ -26,6 +26,7 @@ from etude.sessions.records import Media, SessionRow
 from etude.sessions.tables import session_media
 from etude.store.blobs import Blobs
 from etude.store.engine import Database
+from etude.store.errors import BlobMissing, StoreBusy
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -72,6 +73,7 @@ async def put(
         BlobTooLarge: over 32 MiB; nothing is kept.
         BlobDigestMismatch: the bytes are not those of the path; nothing is kept.
         SessionErasedError: the session was erased meanwhile.
+        StoreBusy: somebody else's copy of the same bytes was erased just now; send it again.
     """
     blob = await blobs.put_stream(chunks, expected_sha256=sha256)
     crash_point("sessions.media.stored")
@@ -90,7 +92,10 @@ async def put(
             )
             .on_conflict_do_nothing()
         )
-        await blobs.add_reference(work, sha256, owner(session.session_key))
+        try:
+            await blobs.add_reference(work, sha256, owner(session.session_key))
+        except BlobMissing as error:
+            raise StoreBusy(reason="blob") from error
         crash_point("sessions.media.before_commit")
     return added.rowcount == 1
 

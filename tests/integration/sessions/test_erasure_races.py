@@ -1,20 +1,24 @@
 """Uploads and an erasure of the same learner at the same time."""
 
 import asyncio
-from collections.abc import Iterator
+import hashlib
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from etude.files import armed
 from etude.people.erasure import erase_learner
 from etude.people.errors import LearnerErasedError
 from etude.people.holders import hold_device
 from etude.people.learners import get_learner
 from etude.people.records import HOST
+from etude.sessions import media
 from etude.sessions.erasure import all_learner_data
 from etude.store import Blobs, Database
+from etude.store.errors import StoreBusy
 from etude.store.work import UnitOfWork
 from etude.testing.school import School, body, event
 
@@ -81,6 +85,39 @@ def test_a_session_is_not_given_to_a_learner_who_is_being_erased(
     assert isinstance(school.run(story()), LearnerErasedError)
     assert school.row("s1").learner_key == school.learners["anna"]
     assert school.row("s1").event_count == 1
+
+
+def test_a_recording_whose_bytes_are_erased_meanwhile_is_to_be_sent_again(
+    school: School, tmp_path: Path
+) -> None:
+    """Somebody else's equal bytes go between receipt and commit: 503, which is retried, not 404."""
+    data = b"the same clip"
+    sha256 = hashlib.sha256(data).hexdigest()
+    school.upload(school.device("toy-1"), "s1", body(event("s1", 1)))
+    record = school.row("s1")
+    blobs = Blobs(tmp_path, school.clock)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield data
+
+    async def send() -> bool:
+        return await media.put(
+            school.database,
+            blobs,
+            school.clock,
+            record,
+            sha256=sha256,
+            content_type="audio/wav",
+            chunks=chunks(),
+        )
+
+    def erase_bytes(name: str) -> None:
+        if name == "sessions.media.stored":
+            next(tmp_path.glob(f"*/*/{sha256}")).unlink()
+
+    with armed(erase_bytes), pytest.raises(StoreBusy):
+        school.run(send())
+    assert school.run(send())
 
 
 @pytest.fixture
