@@ -42,13 +42,13 @@ async def lines(database: Database, session_key: int) -> AsyncIterator[bytes]:
 async def events_digest(connection: AsyncConnection, session_key: int) -> str:
     """Return the sha256 over the session's lines in order, each followed by a newline."""
     digest = hashlib.sha256()
-    after: tuple[int, float, str] | None = None
-    while page := await _page(connection, session_key, after):
-        for *_, line in page:
-            digest.update(line)
-            digest.update(b"\n")
-        seq, ts_s, event_id, _ = page[-1]
-        after = (seq, ts_s, event_id)
+    ordered = select(session_event.c.line).where(session_event.c.session_key == session_key)
+    found = await connection.stream_scalars(
+        ordered.order_by(*_order), execution_options={"yield_per": PAGE_LINES}
+    )
+    async for line in found:
+        digest.update(line)
+        digest.update(b"\n")
     return digest.hexdigest()
 
 

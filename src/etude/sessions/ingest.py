@@ -197,11 +197,12 @@ def _grown(session: SessionRow, rows: Sequence[EventRow], now_us: int) -> Sessio
 
 
 def _next_watermark(session: SessionRow, rows: Sequence[EventRow]) -> int | None:
-    """Return the new watermark if the rows simply continue the session, else None: count in SQL."""
+    """Return the new watermark if the rows alone can tell it, else None: count in SQL."""
     reached = session.watermark or 0
-    if session.max_seq is not None and session.max_seq > reached:
-        return None
     numbers = {row.seq for row in rows if row.seq is not None}
-    if numbers and numbers == set(range(reached + 1, reached + 1 + len(numbers))):
+    if reached + 1 not in numbers:  # what was missing is missing still
+        return reached if numbers else session.watermark
+    follows = session.max_seq is None or session.max_seq <= reached
+    if follows and numbers == set(range(reached + 1, reached + 1 + len(numbers))):
         return reached + len(numbers)
     return None
