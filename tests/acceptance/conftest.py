@@ -15,6 +15,7 @@ import pytest
 
 from etude.testing.databases import TemplateDatabases
 from etude.testing.installation import Served, furnish
+from etude.testing.nursery import Nursery
 from etude.testing.server import ServerProcess
 
 
@@ -27,6 +28,13 @@ def sqlite_copy() -> Callable[[Path], str]:
 def _sqlite_copy(data: Path) -> str:
     templates = TemplateDatabases(Path(os.environ["ETUDE_TEST_FOLDER"]))
     return templates.copy_sqlite(data / "etude.db")
+
+
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Where processes come from that are killed often, or are of one test's own."""
+    with Nursery(tmp_path_factory.mktemp("nursery")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -10,19 +10,23 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from etude.testing.installation import Served, furnish
+from etude.testing.installation import furnish
+from etude.testing.kills import KillableServer
+from etude.testing.nursery import Nursery
 from etude.testing.school import body, event
-from etude.testing.server import ServerProcess
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 WAV = {"Content-Type": "audio/wav"}
 
 
 @pytest.fixture
-def alone(tmp_path: Path, sqlite_copy: Callable[[Path], str]) -> Iterator[Served]:
-    installation = furnish(tmp_path, sqlite_copy(tmp_path))
-    with ServerProcess(tmp_path) as server:
-        yield Served(server, installation)
+def alone(
+    nursery: Nursery, tmp_path: Path, sqlite_copy: Callable[[Path], str]
+) -> Iterator[KillableServer]:
+    server = KillableServer(nursery, furnish(tmp_path, sqlite_copy(tmp_path)))
+    server.start()
+    yield server
+    server.kill()
 
 
 @contextmanager
@@ -52,14 +56,14 @@ def expected(count: int) -> list[str]:
 
 
 def test_uploads_on_a_full_disk_are_refused_and_nothing_is_lost(
-    alone: Served, session_id: str
+    alone: KillableServer, session_id: str
 ) -> None:
     """503 `DISK_FULL`; what was acknowledged is there and readable; with room it is taken again."""
     wal = alone.installation.data / "etude.db-wal"
     with alone.client("toy-1") as client:
         assert send(client, session_id, 1, 50).status_code == 200
         acknowledged = 50
-        with no_file_grows_beyond(wal.stat().st_size + 60_000, alone.server.pid):
+        with no_file_grows_beyond(wal.stat().st_size + 60_000, alone.pid):
             refused = None
             for _ in range(200):
                 answer = send(client, session_id, acknowledged + 1, 20)
@@ -83,15 +87,17 @@ def test_uploads_on_a_full_disk_are_refused_and_nothing_is_lost(
         assert client.get("/ready").status_code == 200
 
 
-def test_a_kill_on_a_full_disk_loses_nothing_acknowledged(alone: Served, session_id: str) -> None:
+def test_a_kill_on_a_full_disk_loses_nothing_acknowledged(
+    alone: KillableServer, session_id: str
+) -> None:
     """The half-written transaction is not there after a restart; everything before it is."""
     wal = alone.installation.data / "etude.db-wal"
     with alone.client("toy-1") as client:
         assert send(client, session_id, 1, 50).status_code == 200
-        with no_file_grows_beyond(wal.stat().st_size + 8_000, alone.server.pid):
+        with no_file_grows_beyond(wal.stat().st_size + 8_000, alone.pid):
             assert send(client, session_id, 51, 500).status_code == 503
-            alone.server.kill()
-    alone.server.start()
+            alone.kill()
+    alone.start()
     with alone.client("toy-1") as client:
         assert ids(client, session_id) == expected(50)
         assert send(client, session_id, 51, 500).json()["duplicates_skipped"] == 0
@@ -99,14 +105,14 @@ def test_a_kill_on_a_full_disk_loses_nothing_acknowledged(alone: Served, session
 
 
 def test_a_recording_on_a_full_disk_is_refused_and_leaves_nothing(
-    alone: Served, session_id: str
+    alone: KillableServer, session_id: str
 ) -> None:
     """503 `DISK_FULL`, no part of it stays; with room the same request is taken."""
     data = urandom(3_000_000)
     path = f"/api/v1/sessions/{session_id}/media/{sha256(data).hexdigest()}"
     with alone.client("toy-1") as client:
         assert send(client, session_id, 1, 1).status_code == 200
-        with no_file_grows_beyond(2_000_000, alone.server.pid):
+        with no_file_grows_beyond(2_000_000, alone.pid):
             answer = client.put(path, content=data, headers=WAV)
             assert (answer.status_code, answer.json()["code"]) == (503, "DISK_FULL")
             blobs = alone.installation.data / "blobs"

@@ -14,8 +14,9 @@ import pytest
 from etude.store import upgrade
 from etude.testing.databases import NoPostgres, PostgresServer
 from etude.testing.installation import Served, furnish
+from etude.testing.kills import KillableServer
+from etude.testing.nursery import Nursery
 from etude.testing.school import body, event
-from etude.testing.server import ServerProcess
 from etude.testing.syscalls import AnsweredTooEarlyError, NoTraceError, Trace, synced_answers
 
 UPLOADS = 5
@@ -123,20 +124,18 @@ async def _made_careless(url: str) -> dict[str, str]:
 
 
 def test_postgresql_has_synced_before_the_answer_leaves(
-    cluster: PostgresServer, session_id: str, tmp_path: Path
+    nursery: Nursery, cluster: PostgresServer, session_id: str, tmp_path: Path
 ) -> None:
     """Also where the database's default is `synchronous_commit = off`: its WAL is synced first."""
     asyncio.run(upgrade(cluster.url()))
     settings = asyncio.run(_made_careless(cluster.url()))
     assert (settings["fsync"], settings["full_page_writes"]) == ("on", "on")
     assert settings["wal_sync_method"] in {"fdatasync", "fsync"}, "an open flag shows no call"
-    installation = furnish(tmp_path, cluster.url())
+    server = KillableServer(nursery, furnish(tmp_path, cluster.url()))
+    server.start()
     postmaster = cluster.pid()
     assert postmaster is not None
-    with (
-        ServerProcess(tmp_path, database_url=cluster.url()) as server,
-        installation.client(server.url, "toy-1") as client,
-    ):
+    with server.client("toy-1") as client:
         upload(client, f"{session_id}-before")
         children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
         watched = [server.pid, postmaster, *map(int, children)]
@@ -145,5 +144,6 @@ def test_postgresql_has_synced_before_the_answer_leaves(
                 upload(client, session_id)
         except NoTraceError as reason:
             pytest.skip(f"NOT PROVEN, nothing can be traced: {reason}")
+    server.kill()
     log = r"[^>]*/pg_wal/[^>]*"
     assert synced_answers(trace.text(), log=log, marker=MARKER, answer=OK) == UPLOADS

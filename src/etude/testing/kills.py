@@ -97,10 +97,18 @@ class KillableServer:
                 raise TimeoutError(self._process.log_text())
             time.sleep(0.01)
 
+    @property
+    def pid(self) -> int:
+        """Process id of the process that was started last."""
+        return self._started().pid
+
     def kill(self) -> None:
-        """`kill -9`."""
+        """`kill -9`; ended already, nothing happens."""
+        self._started().kill()
+
+    def _started(self) -> ForkedProcess:
         assert self._process is not None, "not started"  # noqa: S101 - a mistake in a test
-        self._process.kill()
+        return self._process
 
     def _answers(self) -> bool:
         try:
