@@ -103,17 +103,19 @@ def soak(
 ) -> None:
     """Run a trial until so many kills have come; show and keep the figures, then judge them."""
     total, failed, seed = Figures(), [], first_seed
-    while total.kills < SOAK_KILLS:
-        figures = trial(seed)
-        if figures.lost or figures.doubled:
-            failed.append(seed)
-        total.add(figures)
-        seed += 1
-    line = json.dumps({"soak": name} | msgspec.to_builtins(total) | {"failed_seeds": failed})
-    SOAK_FIGURES.parent.mkdir(exist_ok=True)
-    with SOAK_FIGURES.open("a") as kept, capsys.disabled():
-        kept.write(f"{line}\n")
-        print(f"\n{line}")  # noqa: T201 - whoever waits for the soak reads it
+    try:
+        while total.kills < SOAK_KILLS:
+            figures = trial(seed)
+            if figures.lost or figures.doubled:
+                failed.append(seed)
+            total.add(figures)
+            seed += 1
+    finally:  # a soak that is broken off has figures too
+        line = json.dumps({"soak": name} | msgspec.to_builtins(total) | {"failed_seeds": failed})
+        SOAK_FIGURES.parent.mkdir(exist_ok=True)
+        with SOAK_FIGURES.open("a") as kept, capsys.disabled():
+            kept.write(f"{line}\n")
+            print(f"\n{line}")  # noqa: T201 - whoever waits for the soak reads it
     assert (total.lost, total.doubled, failed) == (0, 0, []), line
 
 

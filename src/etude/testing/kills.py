@@ -92,10 +92,11 @@ class KillableServer:
             },
         )
         deadline = time.monotonic() + DEADLINE_S
-        while not self._answers():
-            if time.monotonic() > deadline or not self._process.running():
-                raise TimeoutError(self._process.log_text())
-            time.sleep(0.01)
+        with self.installation.client(self.url) as client:
+            while not _answers(client):
+                if time.monotonic() > deadline or not self._process.running():
+                    raise TimeoutError(self._process.log_text())
+                time.sleep(0.01)
 
     @property
     def pid(self) -> int:
@@ -110,11 +111,12 @@ class KillableServer:
         assert self._process is not None, "not started"  # noqa: S101 - a mistake in a test
         return self._process
 
-    def _answers(self) -> bool:
-        try:
-            return httpx2.get(f"{self.url}/health", trust_env=False).is_success
-        except httpx2.TransportError:
-            return False
+
+def _answers(client: httpx2.Client) -> bool:
+    try:
+        return client.get("/health").is_success
+    except httpx2.TransportError:
+        return False
 
 
 class _Upload(threading.Thread):
