@@ -183,7 +183,7 @@ def test_other_content_under_an_id_is_named_and_kept_aside(
     assert meaning(exported(toy, session_id)) == [first, event(session_id, 2)]
     path = f"/api/v1/sessions/{session_id}/quarantine"
     assert problem(toy.get(path)) == (403, "FORBIDDEN_SCOPE")
-    (kept,) = operator.get(path).json()
+    (kept,) = operator.get(path).json()["items"]
     assert (kept["event_id"], json.loads(kept["line"])) == ("e00001", other)
 
 

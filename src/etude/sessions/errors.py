@@ -59,16 +59,16 @@ class SessionEmptyError(ConflictError):
     code = "SESSION_EMPTY"
 
 
+class SessionTooLongError(ConflictError):
+    """The session's lines are too many to make a recap of while somebody waits."""
+
+    code = "SESSION_TOO_LONG"
+
+
 class MediaUnknownError(NotFoundError):
     """The session has no such recording."""
 
     code = "MEDIA_UNKNOWN"
-
-
-class MediaDigestMismatchError(InvalidError):
-    """The bytes received do not have the sha256 that the path names; nothing was kept."""
-
-    code = "MEDIA_DIGEST_MISMATCH"
 
 
 class MediaDigestInvalidError(MalformedError):

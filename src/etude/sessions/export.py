@@ -7,6 +7,8 @@ from typing import Final
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from etude.sessions.errors import SessionTooLongError
+from etude.sessions.records import SessionRow
 from etude.sessions.tables import session_event
 from etude.store.engine import Database
 
@@ -37,6 +39,21 @@ async def lines(database: Database, session_key: int) -> AsyncIterator[bytes]:
             return
         seq, ts_s, event_id, _ = page[-1]
         after = (seq, ts_s, event_id)
+
+
+async def lines_within(database: Database, session: SessionRow, limit_bytes: int) -> list[bytes]:
+    """Return the session's lines in order, all of them in memory.
+
+    Raises `SessionTooLongError` if they have more than `limit_bytes`.
+    """
+    held: list[bytes] = []
+    size_bytes = 0
+    async for line in lines(database, session.session_key):
+        size_bytes += len(line)
+        if size_bytes > limit_bytes:
+            raise SessionTooLongError(session_id=session.session_id, limit_bytes=limit_bytes)
+        held.append(line)
+    return held
 
 
 async def events_digest(connection: AsyncConnection, session_key: int) -> str:

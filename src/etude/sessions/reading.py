@@ -2,23 +2,22 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any
 
 import msgspec
-from sqlalchemy import Select, func, select
+from sqlalchemy import Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
 from etude.events.fields import is_id
 from etude.people import audit
-from etude.people.records import Principal
+from etude.people.paging import DEFAULT_LIMIT, key_after, page
+from etude.people.records import Page, Principal
 from etude.sessions import repository
 from etude.sessions.errors import SessionErasedError, SessionIdInvalidError, SessionUnknownError
 from etude.sessions.records import QuarantinedLine, SessionRow
 from etude.sessions.tables import session, session_quarantine
 from etude.store.engine import Database
-
-MAX_QUARANTINE_SHOWN: Final = 1_000
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,23 +98,25 @@ def own(principal: Principal, wanted: Filter) -> Filter:
     return wanted
 
 
-async def quarantined(connection: AsyncConnection, session_key: int) -> list[QuarantinedLine]:
-    """Return the lines of a session whose ids were taken, in order of receipt."""
-    rows = await connection.execute(
+async def quarantined(
+    connection: AsyncConnection,
+    session_key: int,
+    *,
+    cursor: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+) -> Page[QuarantinedLine]:
+    """Return a page of the lines of a session whose ids were taken, in order of receipt."""
+    statement = (
         select(session_quarantine)
-        .where(session_quarantine.c.session_key == session_key)
-        .order_by(session_quarantine.c.quarantine_key)
-        .limit(MAX_QUARANTINE_SHOWN)
-    )
-    return [
-        QuarantinedLine(
-            event_id=row.event_id,
-            line=row.line,
-            principal_kind=row.principal_kind,
-            received=from_us(row.received_us),
+        .where(
+            session_quarantine.c.session_key == session_key,
+            session_quarantine.c.quarantine_key > key_after(cursor),
         )
-        for row in rows
-    ]
+        .order_by(session_quarantine.c.quarantine_key)
+        .limit(limit + 1)
+    )
+    rows = (await connection.execute(statement)).all()
+    return page(rows, limit, _quarantined_line, "quarantine_key")
 
 
 async def count_quarantined(connection: AsyncConnection, session_key: int) -> int:
@@ -125,6 +126,15 @@ async def count_quarantined(connection: AsyncConnection, session_key: int) -> in
             select(func.count()).where(session_quarantine.c.session_key == session_key)
         )
         or 0
+    )
+
+
+def _quarantined_line(row: Row[Any]) -> QuarantinedLine:
+    return QuarantinedLine(
+        event_id=row.event_id,
+        line=row.line,
+        principal_kind=row.principal_kind,
+        received=from_us(row.received_us),
     )
 
 

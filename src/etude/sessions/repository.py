@@ -5,6 +5,7 @@ Every function works on the connection or unit of work it is given and starts no
 
 import hashlib
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from sqlalchemy import Select, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
@@ -25,6 +26,7 @@ from etude.store.work import UnitOfWork
 Newcomer = tuple[int, str, bytes, Principal]
 """`(session_key, event_id, line, who sent it)`."""
 
+MAX_GAPS: Final = 1_000
 COLUMNS = [session.c[name] for name in SessionRow.__struct_fields__]
 _CHANGEABLE = [
     name for name in SessionRow.__struct_fields__ if name not in {"session_key", "session_id"}
@@ -127,7 +129,7 @@ async def quarantine(work: UnitOfWork, newcomers: Sequence[Newcomer], now_us: in
 
 
 async def missing(connection: AsyncConnection, record: SessionRow) -> list[tuple[int, int]]:
-    """Return the gaps in `seq` below the highest one seen, as inclusive pairs."""
+    """Return the gaps in `seq` below the highest one seen, as inclusive pairs: the first 1,000."""
     if record.max_seq is None or record.watermark == record.max_seq:
         return []
     following = func.lead(session_event.c.seq).over(order_by=session_event.c.seq)
@@ -140,6 +142,7 @@ async def missing(connection: AsyncConnection, record: SessionRow) -> list[tuple
         select(pairs.c.seq, pairs.c.following)
         .where(pairs.c.following > pairs.c.seq + 1)
         .order_by(pairs.c.seq)
+        .limit(MAX_GAPS)
     )
     gaps = [(row.seq + 1, row.following - 1) for row in rows]
     lowest = await connection.scalar(
@@ -147,7 +150,8 @@ async def missing(connection: AsyncConnection, record: SessionRow) -> list[tuple
             session_event.c.session_key == record.session_key
         )
     )
-    return [(1, lowest - 1), *gaps] if lowest is not None and lowest > 1 else gaps
+    before = [(1, lowest - 1)] if lowest is not None and lowest > 1 else []
+    return [*before, *gaps][:MAX_GAPS]
 
 
 def _select() -> Select[tuple[object, ...]]:

@@ -122,7 +122,7 @@ class FakeCloud:
         if session_id not in self.events:
             return _problem(404, "SESSION_UNKNOWN")
         if hashlib.sha256(body).hexdigest() != sha256:
-            return _problem(422, "MEDIA_DIGEST_MISMATCH")
+            return _problem(409, "BLOB_DIGEST_MISMATCH")
         self.media.setdefault(session_id, {})[sha256] = body
         return Answer(201, {"sha256": sha256, "status": "stored"})
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from litestar import Response, get, patch
+from litestar import get, patch
 from litestar.params import FromQuery, JSONBody, QueryParameter
 from litestar.response import Stream
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -17,13 +17,14 @@ from etude.events.cloudevents import to_cloudevent
 from etude.events.ndjson import decode_line
 from etude.people.devices import get_device, get_device_by_key
 from etude.people.errors import (
+    CursorInvalidError,
     DeviceUnknownError,
     LearnerErasedError,
     LearnerUnknownError,
     TimeOutOfRangeError,
 )
 from etude.people.learners import get_learner, get_learner_by_key
-from etude.people.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_after, key_after
+from etude.people.paging import DEFAULT_LIMIT, cursor_after, key_after
 from etude.people.scopes import Scope
 from etude.people.times import check_time
 from etude.rubric.recap import recap
@@ -34,12 +35,15 @@ from etude.sessions.errors import (
     SessionEmptyError,
     SessionErasedError,
     SessionIdInvalidError,
+    SessionTooLongError,
     SessionUnknownError,
 )
 from etude.sessions.records import SessionRow
+from etude.store.blob_files import OpenBlob
 from etude.store.errors import StoreUnavailable
 from etude.web.auth import principal_of
 from etude.web.declared import declared
+from etude.web.paging import Cursor, Limit
 from etude.web.services import HttpRequest, services_of
 from etude.web.uploads import NDJSON, Digest, SessionId
 
@@ -49,8 +53,8 @@ _READ_ERRORS: Final = (
     SessionErasedError,
     StoreUnavailable,
 )
-Cursor = Annotated[str | None, QueryParameter(name="cursor", description="From `next_cursor`.")]
-Limit = Annotated[int, QueryParameter(name="limit", ge=1, le=MAX_LIMIT)]
+# What a recap may hold in memory: some fifty thousand events, a session has ten to two hundred.
+RECAP_LIMIT_BYTES: Final = 16 * 1024 * 1024
 
 
 class MediaView(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,8 +81,8 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
 class SessionView(SessionSummary, frozen=True, kw_only=True):
     """All that is known of a session besides its lines.
 
-    `gaps` are the missing numbers of `seq` as inclusive pairs; `owner_basis` says what decided
-    whose session it is: `token`, `session_time`, `receipt_time` or `staff`.
+    `gaps` are the missing numbers of `seq` as inclusive pairs, the first 1,000; `owner_basis` says
+    what decided whose session it is: `token`, `session_time`, `receipt_time` or `staff`.
     """
 
     learner_id: str | None
@@ -109,6 +113,13 @@ class QuarantineView(msgspec.Struct, frozen=True, kw_only=True):
     received_at: datetime
 
 
+class QuarantinePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a session's quarantine, in order of receipt."""
+
+    items: list[QuarantineView]
+    next_cursor: str | None
+
+
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whose session it is from now on; null for nobody's."""
 
@@ -121,6 +132,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         roles=("server",),
         needs=Scope.SESSIONS_READ,
         raises=(
+            CursorInvalidError,
             LearnerUnknownError,
             LearnerErasedError,
             DeviceUnknownError,
@@ -220,7 +232,7 @@ async def export_events(
     opt=declared(
         roles=("server", "learner"),
         needs=Scope.SESSIONS_READ,
-        raises=(*_READ_ERRORS, SessionEmptyError),
+        raises=(*_READ_ERRORS, SessionEmptyError, SessionTooLongError),
     ),
     tags=["Sessions"],
 )
@@ -233,8 +245,7 @@ async def show_recap(
     record = await _readable(request, session_id)
     if not record.event_count:
         raise SessionEmptyError(session_id=session_id)
-    stored = export.lines(services_of(request).database, record.session_key)
-    lines = [line async for line in stored]
+    lines = await export.lines_within(services_of(request).database, record, RECAP_LIMIT_BYTES)
     language = locale or i18n.negotiate(request.headers.get("accept-language"))
     made = await asyncio.to_thread(_recap_of, lines, language)
     return {"session_id": session_id, **made}
@@ -242,23 +253,31 @@ async def show_recap(
 
 @get(
     "/api/v1/sessions/{session_id:str}/quarantine",
-    opt=declared(roles=("server",), needs=Scope.OPERATE, raises=_READ_ERRORS),
+    opt=declared(
+        roles=("server",), needs=Scope.OPERATE, raises=(*_READ_ERRORS, CursorInvalidError)
+    ),
     tags=["Sessions"],
 )
-async def list_quarantine(request: HttpRequest, session_id: SessionId) -> list[QuarantineView]:
-    """Show the lines of a session that came under an id that was taken (the first 1,000)."""
+async def list_quarantine(
+    request: HttpRequest,
+    session_id: SessionId,
+    cursor: Cursor = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> QuarantinePage:
+    """Show the lines of a session that came under an id that was taken."""
     record = await _readable(request, session_id)
     async with services_of(request).database.read() as connection:
-        kept = await reading.quarantined(connection, record.session_key)
-    return [
+        kept = await reading.quarantined(connection, record.session_key, cursor=cursor, limit=limit)
+    items = [
         QuarantineView(
             event_id=each.event_id,
             line=each.line.decode(),
             sent_by=each.principal_kind,
             received_at=each.received,
         )
-        for each in kept
+        for each in kept.items
     ]
+    return QuarantinePage(items=items, next_cursor=kept.next_cursor)
 
 
 @get(
@@ -271,19 +290,22 @@ async def list_quarantine(request: HttpRequest, session_id: SessionId) -> list[Q
     media_type="application/octet-stream",
     tags=["Sessions"],
 )
-async def download_media(
-    request: HttpRequest, session_id: SessionId, sha256: Digest
-) -> Response[bytes]:
+async def download_media(request: HttpRequest, session_id: SessionId, sha256: Digest) -> Stream:
     """Give a recording of the session back; its bytes are checked against the digest first."""
     media.check_digest(sha256)
     record = await _readable(request, session_id)
     services = services_of(request)
     async with services.database.read() as connection:
         found = await media.get(connection, record, sha256)
-    return Response(
-        await services.blobs.read(sha256),
-        media_type=found.content_type,
-        headers={"Content-Disposition": "attachment", "ETag": f'"{sha256}"'},
+    recording = await services.blobs.open(sha256)
+    return Stream(
+        _contents(recording),
+        headers={
+            "Content-Type": found.content_type,  # Litestar's parameter loses to the route's
+            "Content-Disposition": "attachment",
+            "Content-Length": str(recording.size),
+            "ETag": f'"{sha256}"',
+        },
     )
 
 
@@ -357,6 +379,12 @@ def _recap_of(lines: list[bytes], locale: str) -> dict[str, Any]:
 async def _with_line_ends(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for line in lines:
         yield line + b"\n"
+
+
+async def _contents(recording: OpenBlob) -> AsyncIterator[bytes]:
+    with recording:
+        async for chunk in recording:
+            yield chunk
 
 
 async def _cloudevents(lines: AsyncIterator[bytes], record: SessionRow) -> AsyncIterator[bytes]:

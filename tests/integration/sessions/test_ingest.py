@@ -82,11 +82,11 @@ def test_same_id_other_content_keeps_the_first_and_names_the_conflict(school: Sc
 
     session_key = school.row("s1").session_key
 
-    async def kept() -> list[Any]:
+    async def kept() -> Any:
         async with school.database.read() as connection:
             return await reading.quarantined(connection, session_key)
 
-    assert [json.loads(each.line)["ts"] for each in school.run(kept())] == [5.0]
+    assert [json.loads(each.line)["ts"] for each in school.run(kept()).items] == [5.0]
 
 
 def test_equal_content_in_other_bytes_is_a_duplicate(school: School) -> None:

@@ -40,7 +40,7 @@ def test_a_recording_that_is_refused_is_kept_aside(
     (folder / "media" / f"{'0' * 64}.wav").write_bytes(b"damaged")
     (state,) = open_outbox().run_due()
     assert [(one.code, one.sha256) for one in state.refused] == [
-        ("MEDIA_DIGEST_MISMATCH", "0" * 64)
+        ("BLOB_DIGEST_MISMATCH", "0" * 64)
     ]
     assert (list(cloud.media["s-1"]), state.status) == ([sha256], UploadStatus.DONE)
 
