@@ -277,12 +277,14 @@ def _killed_once(
     at_a_point = chance.random() < 0.5  # noqa: PLR2004 - half and half
     if at_a_point:
         environment["ETUDE_CRASH_AT"] = f"{chance.choice(_POINTS)}:{chance.randint(1, 8)}"
-    pause_s = chance.uniform(0.005, 0.25)
+    pause_s = chance.uniform(0, 0.3)
     ended = nursery.log_text("etude.testing.outbox_process").count(ENDED)
     outbox = nursery.start(
         "etude.testing.outbox_process", str(root), server.url, environment=environment
     )
     if not at_a_point:
+        while outbox.running() and not any(root.glob("*/state.json")):
+            time.sleep(0.001)  # the first acknowledgement: from here on there is something to harm
         time.sleep(pause_s)
         outbox.kill()
     outbox.wait()
