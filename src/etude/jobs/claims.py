@@ -51,10 +51,15 @@ class Claims:
         self._max_attempts = max_attempts
         self._periods_s = periods_s
 
-    async def claim(self, count: int) -> list[Job]:
-        """Claim up to `count` jobs that are due, or whose worker is lost; the longest due first."""
+    async def claim(self, count: int, running: Collection[Job] = ()) -> list[Job]:
+        """Claim up to `count` jobs that are due, or whose worker is lost; the longest due first.
+
+        What is `running` here is not lost, even if its lease is over: a run that kept the database
+        from everybody (the scrub after an erasure) kept it from `prolong` too.
+        """
         now_us = self._now_us()
-        due = or_(_waiting(self._max_attempts, now_us), self._lost(now_us, may_run=True))
+        lost = self._lost(now_us, running, may_run=True)
+        due = or_(_waiting(self._max_attempts, now_us), lost)
         if not await self._any(due):
             return []
         async with self._database.transaction() as work:
@@ -96,13 +101,15 @@ class Claims:
             found = await work.connection.execute(rows)
             return frozenset(row.job_key for row in found if row.fence != numbers[row.job_key])
 
-    async def bury_lost(self) -> list[int]:
+    async def bury_lost(self, running: Collection[Job] = ()) -> list[int]:
         """Give up jobs whose last allowed run did not survive; return their keys.
+
+        `running`: as for `claim`.
 
         Without this, a job that kills its worker would kill one after the other. A periodic job
         waits for its next turn instead.
         """
-        lost = self._lost(self._now_us(), may_run=False)
+        lost = self._lost(self._now_us(), running, may_run=False)
         if not await self._any(lost):
             return []
         freed = self._free(update(job).where(lost)).values(
@@ -194,7 +201,7 @@ class Claims:
             found = await connection.execute(select(job.c.job_key).where(condition).limit(1))
             return found.first() is not None
 
-    def _lost(self, now_us: int, *, may_run: bool) -> ColumnElement[bool]:
+    def _lost(self, now_us: int, running: Collection[Job], *, may_run: bool) -> ColumnElement[bool]:
         spent = or_(
             false(),
             *(
@@ -206,6 +213,7 @@ class Claims:
             job.c.state == JobState.RUNNING,
             job.c.lease_until_us < now_us,
             job.c.kind.in_(self._max_attempts),
+            job.c.job_key.not_in([run.job_key for run in running]),
             not_(spent) if may_run else spent,
         )
 

@@ -129,7 +129,7 @@ class Runner:
         free = self._pace.concurrency - len(self._running)
         if free <= 0:
             return  # the end of any job wakes the loop
-        for job in await self._claims.claim(free):
+        for job in await self._claims.claim(free, list(self._running)):
             task = asyncio.create_task(self._carry_out(job))
             self._running[job] = task
             task.add_done_callback(functools.partial(self._ended, job))
@@ -150,7 +150,7 @@ class Runner:
     async def _clean_up(self) -> None:
         while True:
             with _outlived("jobs.clean_up"):
-                for job_key in await self._claims.bury_lost():
+                for job_key in await self._claims.bury_lost(list(self._running)):
                     _log.error("job's workers died", action="jobs.dead", job_key=job_key)
                 await self._claims.prune(_KEEP_DONE)
             if await _is_set(self._over, self._pace.lease_s):

@@ -464,6 +464,36 @@ def test_claims_at_once_are_disjoint_and_within_their_limit(
     run(main())
 
 
+def test_job_that_runs_here_is_never_lost_here(
+    run: Run, database: Database, clock: ManualClock
+) -> None:
+    """A run that kept its own runner from prolonging the lease is neither begun again nor buried;
+    to every other runner it is lost."""
+
+    def claims(executor: str, most: int) -> Claims:
+        return Claims(
+            database,
+            clock,
+            executor=executor,
+            lease_s=30,
+            max_attempts={"scrub": most},
+            periods_s={},
+        )
+
+    async def main() -> None:
+        await ask(database, clock, "scrub")
+        mine = claims("mine", 10)
+        held = await mine.claim(1)
+        clock.advance(31)
+        assert await mine.claim(1, held) == []
+        assert await claims("mine", 1).bury_lost(held) == []
+        assert await mine.prolong(held) == frozenset()
+        clock.advance(31)
+        assert [job.attempt for job in await claims("other", 10).claim(1)] == [2]
+
+    run(main())
+
+
 def test_job_that_kills_its_workers_is_given_up(
     run: Run, database: Database, clock: ManualClock
 ) -> None:
@@ -629,7 +659,7 @@ def test_runner_outlives_a_store_that_is_away(
 def _refuse_claims(runner: Runner, patch: pytest.MonkeyPatch) -> list[int]:
     refusals: list[int] = []
 
-    async def refuse(count: int) -> list[Job]:
+    async def refuse(count: int, _running: list[Job]) -> list[Job]:
         refusals.append(count)
         raise Away
 
@@ -645,7 +675,7 @@ def test_broken_runner_says_so(
     async def main() -> None:
         runner = Runner(database, {}, clock=clock, pace=PACE)
 
-        async def broken(_count: int) -> list[Job]:
+        async def broken(_count: int, _running: list[Job]) -> list[Job]:
             raise ZeroDivisionError
 
         monkeypatch.setattr(runner._claims, "claim", broken)
