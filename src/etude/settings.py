@@ -31,7 +31,7 @@ NOT_SETTINGS: Final = frozenset(
         "ETUDE_OPERATOR_PASSWORD",  # command line: the password of the operator that `init` makes
         "ETUDE_SETUP_PIP",  # the Makefile
         "ETUDE_TOKEN",  # command line: the bearer token of `etude events upload`
-        "ETUDE_URL",  # command line: the server that `etude events upload` speaks to
+        "ETUDE_SERVER",  # command line: the server that `etude events upload` speaks to
     }
 )
 
