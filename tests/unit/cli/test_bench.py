@@ -10,7 +10,10 @@ from etude.cli.bench import BENCHES, app
 from etude.cli.bench.frame import Bench, commit, parse_options, quantile, run_all, run_bench
 
 
-def measured(*, events: int = 5, share: float = 0.5, kind: str = "a", dry_run: int = 0) -> Any:
+def measured(
+    *, events: int = 5, share: float = 0.5, kind: str = "a", dry_run: int = 0, database: str = ""
+) -> Any:
+    """A bench with one option of each type, and those that variants of the real ones name."""
     return {"baseline": "none", "ratio": 1, "got": [events, share, kind, dry_run]}
 
 
