@@ -5,6 +5,7 @@ many small uploads cost one sync. Each keeps its own answer and its own refusal.
 after the commit only.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,6 +25,8 @@ from etude.store.work import UnitOfWork
 
 # About where a larger transaction stops paying (`docs/performance.md`).
 GROUP_ROWS: Final = 4_000
+# Comparing by meaning takes a second a megabyte: more than this is done off the event loop.
+COMPARED_AT_ONCE_BYTES: Final = 16 * 1024
 
 
 class Ingest:
@@ -131,9 +134,9 @@ class _Transaction:
     ) -> None:
         """Tell duplicates from conflicts; a conflict's newcomer goes to the quarantine."""
         newcomers: list[repository.Newcomer] = []
-        for tally, row in again:
-            held = first[(tally.session_key, row.event_id)]
-            if held == row.line or same_content(held, row.line):
+        pairs = [(first[(tally.session_key, row.event_id)], row.line) for tally, row in again]
+        for (tally, row), is_same in zip(again, await _compared(pairs), strict=True):
+            if is_same:
                 tally.duplicates += 1
                 continue
             tally.conflicts.append(row.event_id)
@@ -163,6 +166,18 @@ class _Transaction:
             changed.append(grown)
         await repository.save(self._work, changed)
         return known | {session.session_key: session for session in changed}
+
+
+async def _compared(pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:
+    """Say which pairs of lines have the same content."""
+    spelled_otherwise = sum(len(line) for held, line in pairs if held != line)
+    if spelled_otherwise > COMPARED_AT_ONCE_BYTES:
+        return await asyncio.to_thread(_compare, pairs)
+    return _compare(pairs)
+
+
+def _compare(pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:
+    return [same_content(held, line) for held, line in pairs]
 
 
 def _empty(upload: Upload) -> Answer:

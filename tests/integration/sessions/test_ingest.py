@@ -101,6 +101,17 @@ def test_equal_content_in_other_bytes_is_a_duplicate(school: School) -> None:
     assert (answer.duplicates_skipped, answer.conflicts) == (1, [])
 
 
+def test_many_lines_in_other_bytes_are_weighed_like_one(school: School) -> None:
+    """Of three hundred lines written differently, all but the one that says else are duplicates."""
+    toy = school.device("toy-1")
+    events = session("s1", 300)
+    school.upload(toy, "s1", body(*events))
+    events[7] = events[7] | {"ts": 9_999.0}
+    again = b"\n".join(json.dumps(each, separators=(" , ", " : ")).encode() for each in events)
+    answer = school.upload(toy, "s1", again)
+    assert (answer.duplicates_skipped, answer.conflicts) == (299, ["e00008"])
+
+
 def test_a_line_twice_in_one_body_is_stored_once(school: School) -> None:
     """Duplicates and conflicts inside one body are found as well."""
     answer = school.upload(
