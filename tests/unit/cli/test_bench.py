@@ -14,7 +14,7 @@ def measured(
     *, events: int = 5, share: float = 0.5, kind: str = "a", dry_run: int = 0, database: str = ""
 ) -> Any:
     """A bench with one option of each type, and those that variants of the real ones name."""
-    return {"baseline": "none", "ratio": 1, "got": [events, share, kind, dry_run]}
+    return {"baseline": "none", "ratio": 1, "got": [events, share, kind, dry_run], "on": database}
 
 
 HERE = Bench("measured:measured", "A bench of this test.", ({}, {"kind": "b"}))
