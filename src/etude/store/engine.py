@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, Final, Literal, Self
 
@@ -111,7 +112,8 @@ class Database:
         tables; its own write-ahead log forgets at its next checkpoints. Both lock meanwhile.
 
         Raises:
-            StoreBusy: a reader kept old pages in use; scrub again, or they stay in the log.
+            StoreBusy: a reader that began before still sees the deleted rows; scrub again, or
+                they stay.
         """
         with mapped(self._translate):
             async with connected(self._writer) as connection:
@@ -119,6 +121,7 @@ class Database:
                     await _scrub_file(connection)
                     return
                 await connection.execution_options(isolation_level="AUTOCOMMIT")
+                await _wait_for_readers(connection)
                 quote = connection.dialect.identifier_preparer.format_table
                 for table in tables:
                     await connection.exec_driver_sql(f"VACUUM (FULL) {quote(table)}")
@@ -153,6 +156,21 @@ async def _scrub_file(connection: AsyncConnection) -> None:
         await _answer(driver, f"PRAGMA busy_timeout = {patience_ms}")
     if busy:
         raise StoreBusy(reason="reader")
+
+
+async def _wait_for_readers(connection: AsyncConnection) -> None:
+    """Wait for transactions that began before: PostgreSQL keeps every row that one of them sees."""
+    newest = "SELECT CAST(pg_snapshot_xmax(pg_current_snapshot()) AS xid)"
+    number = str((await connection.exec_driver_sql(newest)).scalar_one())
+    earlier = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND age(backend_xmin) > age(CAST(CAST($1 AS text) AS xid))"
+    )
+    until_s = time.monotonic() + SCRUB_PATIENCE_MS / 1000
+    while (await connection.exec_driver_sql(earlier, (number,))).scalar_one():
+        if time.monotonic() > until_s:
+            raise StoreBusy(reason="reader")
+        await asyncio.sleep(0.05)
 
 
 async def _answer(driver: Any, statement: str) -> list[Any]:  # noqa: ANN401 - aiosqlite's connection

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import structlog
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from etude.files import armed
@@ -397,5 +397,28 @@ def test_scrub_rewrites_tables_on_postgres(run: Run, postgres_url: str) -> None:
             async with database.read() as connection:
                 assert (await connection.exec_driver_sql(node)).scalar_one() != before
             assert await stored(database) == {"e"}
+
+    run(main())
+
+
+def test_scrub_says_so_when_a_reader_sees_the_deleted_rows(run: Run, postgres_url: str) -> None:
+    """PostgreSQL keeps what a transaction that began before the deletion might still ask for."""
+
+    async def size_bytes(database: Database) -> int:
+        async with database.read() as connection:
+            found = await connection.exec_driver_sql("SELECT pg_relation_size('blob')")
+            return int(found.scalar_one())
+
+    async def main() -> None:
+        async with await Database.open(postgres_url) as database:
+            await add(database, "a")
+            async with database.read() as reader:
+                await reader.exec_driver_sql("SELECT count(*) FROM blob_reference")
+                async with database.transaction() as work:
+                    await work.connection.execute(delete(blob))
+                with pytest.raises(StoreBusy):
+                    await database.scrub([blob])
+            await database.scrub([blob])
+            assert await size_bytes(database) == 0
 
     run(main())
