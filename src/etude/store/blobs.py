@@ -10,6 +10,7 @@ bytes without a reference, which `sweep_orphans` removes.
 import asyncio
 import contextlib
 import functools
+import itertools
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from pathlib import Path
@@ -136,9 +137,10 @@ class Blobs:
         """
         await asyncio.to_thread(self._sweep_incoming, age_s)
         removed = 0
-        digests = await asyncio.to_thread(lambda: list(self._stored()))
-        for start in range(0, len(digests), _SWEPT_AT_ONCE):
-            batch = digests[start : start + _SWEPT_AT_ONCE]
+        stored = self._stored()
+        while batch := await asyncio.to_thread(
+            lambda: list(itertools.islice(stored, _SWEPT_AT_ONCE))
+        ):
             async with database.read() as connection:
                 wanted = await references.wanted(connection, batch)
             for sha256 in batch:
@@ -185,9 +187,10 @@ class Blobs:
         return self._folder / sha256[:2] / sha256[2:4] / sha256
 
     def _stored(self) -> Iterator[str]:
-        for path in self._folder.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
-            if _DIGEST.fullmatch(path.name):
-                yield path.name
+        for folder in sorted(self._folder.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]")):
+            for path in list(folder.iterdir()):  # whole: files go while the caller works
+                if _DIGEST.fullmatch(path.name):
+                    yield path.name
 
     def _sweep_incoming(self, age_s: int) -> None:
         for path in IncomingFile.left_over(self._folder):
