@@ -39,9 +39,7 @@ def test_a_recording_that_is_refused_is_kept_aside(
     sha256 = keep_recording(folder, b"RIFF good", "audio/wav")
     (folder / "media" / f"{'0' * 64}.wav").write_bytes(b"damaged")
     (state,) = open_outbox().run_due()
-    assert [(one.code, one.sha256) for one in state.refused] == [
-        ("BLOB_DIGEST_MISMATCH", "0" * 64)
-    ]
+    assert [(one.code, one.sha256) for one in state.refused] == [("BLOB_DIGEST_MISMATCH", "0" * 64)]
     assert (list(cloud.media["s-1"]), state.status) == ([sha256], UploadStatus.DONE)
 
 
