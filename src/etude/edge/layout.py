@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import quote
 
 from etude.edge.errors import SessionIdUnusableError
+from etude.events.fields import is_id
 
 TORN: Final = "events.torn"
 STATE: Final = "state.json"
@@ -34,9 +35,9 @@ def folder_name(session_id: str) -> str:
     sha256 of its UTF-8 form.
 
     Raises:
-        SessionIdUnusableError: empty, or it cannot be addressed (`/`, `?`, `#`, `..`).
+        SessionIdUnusableError: it breaks the protocol's rule for ids.
     """
-    if not session_id or ".." in session_id or not set("/?#\0").isdisjoint(session_id):
+    if not is_id(session_id):
         raise SessionIdUnusableError(session_id=session_id)
     if _PLAIN.fullmatch(session_id):
         return session_id

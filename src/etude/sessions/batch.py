@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from etude.events.errors import BadTypeError
 from etude.events.ndjson import LineError, Scanned, scan_line
-from etude.events.strict import is_plain_text
+from etude.events.strict import decode_any, is_plain_text
 from etude.sessions.errors import NoValidLineError, TooManyLinesError
 from etude.sessions.session_time import DeviceStart, read_device_start
 
@@ -70,6 +71,7 @@ def read_batch(body: bytes, session_id: str) -> Batch:
             continue
         try:
             event = scan_line(line, number, session_id, in_plain_text=plain)
+            _refuse_server_made(event, line, number)
         except LineError as error:
             rejected += 1
             if len(errors) < ERRORS_SHOWN:
@@ -96,6 +98,14 @@ def read_batch(body: bytes, session_id: str) -> Batch:
         device_start=device_start,
         start_unreadable=unreadable,
     )
+
+
+def _refuse_server_made(event: Scanned, line: bytes, number: int) -> None:
+    """Only the server says that the server made an event (`rulings.md` 9): a recap skips those."""
+    if b'"producer"' in line and event.meta is not msgspec.UNSET:
+        meta = decode_any(event.meta)
+        if isinstance(meta, dict) and meta.get("producer") == "server":
+            raise BadTypeError(number, field="meta.producer", expected="not server")
 
 
 def _order(event: Scanned) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from etude.errors import (
     ConflictError,
+    EtudeError,
     ForbiddenError,
     GoneError,
     InvalidError,
@@ -39,6 +40,13 @@ class SessionForeignError(ForbiddenError):
     """The session belongs to another device or learner (`rulings.md` 4)."""
 
     code = "SESSION_FOREIGN"
+
+
+class SessionNotYetError(EtudeError):
+    """A contest came before the session that it is about; send it again later (RFC 8470)."""
+
+    code = "SESSION_NOT_YET"
+    status = 425
 
 
 class DeviceNotNamedError(ForbiddenError):

@@ -23,6 +23,7 @@ from etude.sessions.errors import (
     DeviceNotNamedError,
     SessionErasedError,
     SessionForeignError,
+    SessionNotYetError,
     SessionUnknownError,
 )
 from etude.sessions.records import SessionRow, Upload
@@ -148,8 +149,15 @@ def _may_add(session: SessionRow, upload: Upload) -> bool:
     principal = upload.principal
     if may_write(session, principal):
         return principal.kind != "service" or upload.device_key in {None, session.device_key}
-    contests = all(row.event_type == "signal_contested" for row in upload.batch.rows)
-    return principal.kind == "learner" and principal.key == session.learner_key and contests
+    return (
+        principal.kind == "learner"
+        and principal.key == session.learner_key
+        and _only_contests(upload)
+    )
+
+
+def _only_contests(upload: Upload) -> bool:
+    return all(row.event_type == "signal_contested" for row in upload.batch.rows)
 
 
 async def resettle(
@@ -227,6 +235,8 @@ def _device_key(upload: Upload) -> int | None:
 
 def _writer(upload: Upload) -> tuple[str, int]:
     principal = upload.principal
+    if principal.kind == "learner" and _only_contests(upload):
+        raise SessionNotYetError  # else a contest that is early would take the toy's session
     if principal.kind in {"device", "learner"}:
         return principal.kind, principal.key
     if Scope.UPLOAD_ON_BEHALF not in principal.scopes or upload.device_key is None:

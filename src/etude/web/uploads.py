@@ -21,6 +21,7 @@ from etude.sessions.errors import (
     SessionErasedError,
     SessionForeignError,
     SessionIdInvalidError,
+    SessionNotYetError,
     SessionUnknownError,
     TooManyLinesError,
 )
@@ -92,6 +93,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         raises=(
             SessionIdInvalidError,
             SessionForeignError,
+            SessionNotYetError,
             DeviceNotNamedError,
             DeviceUnknownError,
             SessionErasedError,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from etude.sessions import lifecycle, reading, repository
-from etude.sessions.errors import DeviceNotNamedError, SessionForeignError
+from etude.sessions.errors import DeviceNotNamedError, SessionForeignError, SessionNotYetError
 from etude.testing.school import School, body, event
 
 
@@ -187,6 +187,15 @@ def test_the_learner_of_a_session_may_contest(school: School) -> None:
     with pytest.raises(SessionForeignError):
         school.upload(school.learner("ben"), "s1", contest)
     assert school.upload(school.learner("anna"), "s1", contest).events_received == 1
+
+
+def test_a_contest_that_comes_before_its_session_does_not_take_it(school: School) -> None:
+    """Too early is 425, to be sent again; the toy's session then belongs to the toy."""
+    contest = body(event("s1", 2, event_type="signal_contested"))
+    with pytest.raises(SessionNotYetError):
+        school.upload(school.learner("anna"), "s1", contest)
+    school.upload(school.device("toy-1"), "s1", body(event("s1", 1)))
+    assert school.upload(school.learner("anna"), "s1", contest).watermark == 2
 
 
 def test_a_service_uploads_for_the_device_it_names(school: School) -> None:

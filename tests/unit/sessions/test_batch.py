@@ -41,6 +41,15 @@ def test_the_start_is_read_from_session_start_wherever_it_stands() -> None:
     assert batch.device_start.at.year == 2026
 
 
+def test_a_device_cannot_say_that_the_server_made_an_event() -> None:
+    """`meta.producer: server` is the server's own word: such a line is refused by itself."""
+    forged = event("s1", 2, meta={"producer": "server"})
+    honest = event("s1", 3, meta={"producer": "edge", "device": "toy"})
+    batch = read_batch(body(event("s1", 1), forged, honest), "s1")
+    assert [row.event_id for row in batch.rows] == ["e00001", "e00003"]
+    assert (batch.errors[0].code, batch.errors[0].params["field"]) == ("bad_type", "meta.producer")
+
+
 @given(st.lists(st.one_of(st.just(GOOD.strip()), st.binary(max_size=40))))
 def test_every_line_that_is_not_blank_is_received_or_rejected(lines: list[bytes]) -> None:
     """`lines = received + rejected`, whatever the bytes are."""
