@@ -18,6 +18,7 @@ import httpx2
 MAX_ANSWER_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 1 << 16
 _FIRST_PRINTABLE, _LAST_PRINTABLE = 0x21, 0x7E
+_LAST_PORT: Final = 65535
 
 
 class FaultKind(StrEnum):
@@ -171,6 +172,11 @@ def _checked_server(server: str) -> str:
         raise NetworkFault(FaultKind.ADDRESS, "it begins with http:// or https:// and names a host")
     if url.query or url.fragment or url.userinfo:
         raise NetworkFault(FaultKind.ADDRESS, "it may not hold a query, a fragment or a password")
+    # The resolver takes a port modulo 65536: without this a token would reach somebody else.
+    if url.port is not None and not 0 < url.port <= _LAST_PORT:
+        raise NetworkFault(FaultKind.ADDRESS, f"a port is a number from 1 to {_LAST_PORT}")
+    if "%" in url.host and ":" not in url.host:  # a space, say; of an IPv6 address it is the zone
+        raise NetworkFault(FaultKind.ADDRESS, "its host holds what no name or address may hold")
     return server.rstrip("/")
 
 

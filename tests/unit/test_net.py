@@ -106,7 +106,8 @@ def test_an_answer_without_end_is_too_large() -> None:
 @pytest.mark.parametrize(
     "server",
     ["", "a.test", "ftp://a.test", "https://", "file:///etc/passwd", "https://a.test/?x=1",
-     "https://a.test/#x", "https://user:word@a.test", "https://a.test:port"],
+     "https://a.test/#x", "https://user:word@a.test", "https://a.test:port", "https://a.test:0",
+     "https://a.test:-1", "https://a.test:65536", "https://a.test:73616", "https://a test"],
 )  # fmt: skip
 def test_an_address_that_cannot_work_is_refused_at_once(server: str) -> None:
     """Before anything is sent."""
