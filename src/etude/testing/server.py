@@ -142,8 +142,12 @@ class ServerProcess:
         return code
 
     def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
+        """Start it; one that does not get to listening is killed, for nobody else would."""
+        try:
+            self.start()
+        except BaseException:
+            self._clear()
+            raise
         return self
 
     def __exit__(
@@ -153,6 +157,9 @@ class ServerProcess:
         trace: TracebackType | None,
     ) -> None:
         """Kill it if it still runs."""
+        self._clear()
+
+    def _clear(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
