@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from etude.store import Database
 from etude.testing.databases import NoPostgres, TemplateDatabases
@@ -22,6 +23,9 @@ Run = Callable[[Coroutine[Any, Any, Result]], Result]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # How long an example takes says what else the machine does, not whether the claim holds.
+    settings.register_profile("etude", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("etude")
     if hasattr(config, "workerinput"):
         return
     os.environ["ETUDE_TEST_OWNER"] = str(os.getpid())
