@@ -35,8 +35,7 @@ from etude.cli.errors import (
     BackupTargetError,
     FolderUnusableError,
 )
-from etude.cli.installation import KEY_MODE, KEYS, keys_folder, settings_for
-from etude.cli.serve import NotInitialisedError
+from etude.cli.installation import KEY_MODE, KEYS, keys_folder, require_folder, settings_for
 from etude.clock import SystemClock
 from etude.files import Files, crash_point
 from etude.i18n import text
@@ -84,8 +83,7 @@ def make_backup(settings: Settings, target: Path, now: datetime, files: Files) -
     """
     if not settings.database_url.startswith(_SQLITE):
         raise BackupOfServerError(data=str(settings.data))
-    if not settings.data.is_dir():
-        raise NotInitialisedError(folder=str(settings.data))
+    require_folder(settings)
     if target.exists():
         raise BackupTargetError(target=str(target))
     asyncio.run(check(settings.database_url))

@@ -9,6 +9,12 @@ class CommandNeedsExtraError(UnavailableError):
     code = "COMMAND_NEEDS_EXTRA"
 
 
+class NotInitialisedError(UnavailableError):
+    """The data folder does not exist: nobody has run `etude init` yet, or `ETUDE_DATA` is wrong."""
+
+    code = "NOT_INITIALISED"
+
+
 class FolderUnusableError(UnavailableError):
     """A folder that the command needs cannot be made or written."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from etude.cli import logs
-from etude.cli.errors import FolderUnusableError
+from etude.cli.errors import FolderUnusableError, NotInitialisedError
 from etude.files import Files, crash_point
 from etude.settings import Settings, load
 
@@ -30,6 +30,12 @@ def settings_for(command: str, data: Path | None = None) -> Settings:
     """
     logs.configure("warning", process=command)
     return load(data=data)
+
+
+def require_folder(settings: Settings) -> None:
+    """Raise `NotInitialisedError` if the data folder is not there: what needs it stops here."""
+    if not settings.data.is_dir():
+        raise NotInitialisedError(folder=str(settings.data))
 
 
 def keys_folder(data: Path) -> Path:

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from etude.cli import terminal
-from etude.cli.installation import settings_for
+from etude.cli.installation import require_folder, settings_for
 from etude.clock import Clock, SystemClock
 from etude.people.learner_data import LearnerDataRegistry
 from etude.people.paging import MAX_LIMIT
@@ -41,9 +41,11 @@ def with_database(
     """Open the database that the settings name, await `action` on it and return its result.
 
     Raises:
-        SchemaBehind, SchemaAhead, StoreUnavailable: nothing was done; the message helps.
+        NotInitialisedError, SchemaBehind, SchemaAhead, StoreUnavailable: nothing was done; the
+            message helps.
     """
     settings = settings_for(command, data)
+    require_folder(settings)
 
     async def run() -> Result:
         await check(settings.database_url)

@@ -15,8 +15,8 @@ import structlog
 import typer
 
 from etude.cli import lifeline, listening, logs, terminal
+from etude.cli.installation import require_folder
 from etude.cli.supervisor import Child, Supervisor
-from etude.errors import UnavailableError
 from etude.settings import Settings, load, unknown_variables
 from etude.store import migrations
 
@@ -31,12 +31,6 @@ LifelineOption = Annotated[int | None, typer.Option("--lifeline", hidden=True)]
 ListenerOption = Annotated[int | None, typer.Option("--listener", hidden=True)]
 
 log = structlog.get_logger("etude.serve")
-
-
-class NotInitialisedError(UnavailableError):
-    """The data folder does not exist: nobody has run `etude init` yet, or `ETUDE_DATA` is wrong."""
-
-    code = "NOT_INITIALISED"
 
 
 class _WebMain(Protocol):
@@ -106,8 +100,7 @@ def _start(process: str, parent: int | None = None, **chosen: Any) -> Settings: 
     logs.configure(settings.log_level, settings.log_format, process=process)
     for name in unknown_variables(os.environ):
         log.warning("unknown setting", action="settings.unknown", variable=name)
-    if not settings.data.is_dir():
-        raise NotInitialisedError(folder=str(settings.data))
+    require_folder(settings)
     return settings
 
 

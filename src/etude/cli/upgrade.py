@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from etude.cli import terminal
-from etude.cli.installation import settings_for
-from etude.cli.serve import NotInitialisedError
+from etude.cli.installation import require_folder, settings_for
 from etude.i18n import text
 from etude.store import current_revision, newest_revision
 from etude.store import upgrade as upgrade_schema
@@ -25,8 +24,7 @@ def upgrade(
     backup first; there is no way back but a backup.
     """
     settings = settings_for("upgrade", data)
-    if not settings.data.is_dir():
-        raise NotInitialisedError(folder=str(settings.data))
+    require_folder(settings)
     before = asyncio.run(_upgrade(settings.database_url))
     after = newest_revision()
     if as_json:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from etude.cli import app, exits
 from etude.cli.errors import FolderUnusableError
 from etude.cli.installation import KEYS, make_folder, make_keys
 from etude.files import Files, armed
@@ -68,3 +69,26 @@ def test_an_unusable_place_is_named(tmp_path: Path) -> None:
     with pytest.raises(FolderUnusableError) as raised:
         make_folder(Files(), tmp_path / "file" / "data")
     assert raised.value.params["folder"] == str(tmp_path / "file" / "data")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["serve --port 0", "web --port 0", "worker", "upgrade", "backup new.tar", "learner list",
+     "device list", "user list", "token list"],
+)  # fmt: skip
+def test_every_command_names_the_folder_that_is_missing(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before `etude init`, whatever is asked for: the same words, and nothing is made."""
+    folder = tmp_path / "away"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ETUDE_DATA", str(folder))
+    monkeypatch.delenv("ETUDE_DATABASE_URL", raising=False)
+    assert app.run(command.split()) == exits.UNAVAILABLE
+    out, err = capsys.readouterr()
+    assert (out, list(tmp_path.iterdir())) == ("", [])
+    assert str(folder) in err
+    assert err.endswith("[NOT_INITIALISED]\n")
