@@ -24,6 +24,7 @@ from etude.files import Files, crash_point
 from etude.i18n import text
 from etude.people import audit
 from etude.people.devices import add_device
+from etude.people.names import MAX_DEVICE_ID, check_id
 from etude.people.passwords import hash_password
 from etude.people.records import HOST, Subject
 from etude.people.scopes import Scope
@@ -117,7 +118,13 @@ def init(
 
 
 async def set_up(settings: Settings, wish: Wish, show: Show, files: Files, clock: Clock) -> None:
-    """Do every step that is not done; call `show` once with what was made."""
+    """Do every step that is not done; call `show` once with what was made.
+
+    Raises:
+        IdInvalidError, PasswordLengthError, FolderUnusableError: nothing was made.
+    """
+    check_id(wish.operator)
+    check_id(wish.device, MAX_DEVICE_ID)
     password_hash, generated = await _hashed(wish.password)
     folder_made = make_folder(files, settings.data)
     crash_point("cli.init.folder_made")
@@ -173,7 +180,7 @@ async def _first_people(work: UnitOfWork, wish: Wish, password_hash: str, now: d
     entries: tuple[tuple[str, Subject], ...] = (
         ("staff.added", ("staff", member.staff_key)),
         ("device.added", ("device", device.device_key)),
-        ("token.created", ("token", made.token.token_key)),
+        ("token.made", ("token", made.token.token_key)),
     )
     for action, subject in entries:
         await audit.record(work, HOST, action, subject=subject, now=now)

@@ -12,7 +12,7 @@ from etude.cli import init as command
 from etude.cli.installation import KEYS
 from etude.clock import SystemClock
 from etude.files import Files, armed
-from etude.people.errors import PasswordLengthError
+from etude.people.errors import IdInvalidError, PasswordLengthError
 from etude.people.passwords import verify_password
 from etude.people.staff import password_hash_of
 from etude.people.tables import audit, device, staff, token
@@ -110,6 +110,36 @@ def test_a_short_password_is_refused_before_anything_is_made(run: Run, settings:
     with pytest.raises(PasswordLengthError):
         run(set_up(settings, password="short"))
     assert not settings.data.exists()
+
+
+@pytest.mark.parametrize(
+    ("operator", "device"),
+    [("a head", "violin-1"), ("", "violin-1"), ("head", "violin 1"), ("head", "x" * 129)],
+)
+def test_an_id_that_cannot_be_is_refused_before_anything_is_made(
+    run: Run, settings: Settings, operator: str, device: str
+) -> None:
+    """A mistyped option leaves no folder behind that is half an installation."""
+    wish = command.Wish(operator=operator, password=None, device=device)
+    with pytest.raises(IdInvalidError):
+        run(command.set_up(settings, wish, lambda _: None, Files(), SystemClock()))
+    assert not settings.data.exists()
+
+
+def test_what_init_makes_is_audited_in_the_words_of_the_other_doors(
+    run: Run, settings: Settings
+) -> None:
+    """Operator, device and token: the actions that their own commands and routes enter."""
+
+    async def actions() -> list[str]:
+        await set_up(settings)
+        async with (
+            await Database.open(settings.database_url) as database,
+            database.read() as connection,
+        ):
+            return list((await connection.execute(select(audit.c.action))).scalars())
+
+    assert sorted(run(actions())) == ["device.added", "staff.added", "token.made"]
 
 
 @pytest.mark.parametrize("instant", INSTANTS)
