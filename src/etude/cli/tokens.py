@@ -86,16 +86,21 @@ def list_all(*, data: DataOption = None, as_json: terminal.JsonOption = False) -
 
 @token.command()
 def revoke(
-    token_id: Annotated[str, typer.Argument(metavar="TOKEN-ID", help="The 16 digits behind etd_.")],
+    token_id: Annotated[
+        str,
+        typer.Argument(metavar="TOKEN-ID", help="The 16 digits behind etd_, or the whole token."),
+    ],
     *,
     data: DataOption = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Refuse a token from now on."""
+    # Whoever holds the whole token may paste it: its secret is dropped before anything quotes it.
+    public_id = token_id.removeprefix("etd_").partition("_")[0]
 
     async def act(here: Local) -> dict[str, Any]:
         async with here.database.transaction() as work:
-            revoked = await revoke_token(work.connection, token_id, here.now())
+            revoked = await revoke_token(work.connection, public_id, here.now())
             await audit.record(
                 work, HOST, "token.revoked", subject=("token", revoked.token_key), now=here.now()
             )

@@ -156,6 +156,17 @@ def test_a_short_password_makes_nobody(shell: Shell) -> None:
     assert shell.json("user", "list") == []
 
 
+def test_a_token_is_revoked_by_the_whole_token_too(shell: Shell) -> None:
+    """Who pastes it instead of its public part is understood, and no message shows the secret."""
+    shell.json("device", "create", "violin-1")
+    made = shell.json("token", "create", "device", "violin-1")
+    code, out, err = shell.run("token", "revoke", made["token"].replace("etd_", "etd_0"))
+    assert (code, out) == (exits.NOT_FOUND, "")
+    assert made["token"].rpartition("_")[2] not in err
+    assert shell.json("token", "revoke", f"etd_{made['public_id']}")["revoked_at"] is not None
+    assert shell.json("token", "revoke", made["token"])["public_id"] == made["public_id"]
+
+
 def test_a_token_works_until_it_is_revoked(shell: Shell) -> None:
     """The text alone is on stdout; the list shows only the public part."""
     shell.json("device", "create", "toy-1")
