@@ -147,6 +147,12 @@ class PasswordLengthError(InvalidError):
     code = "PASSWORD_LENGTH"
 
 
+class PasswordNotTextError(InvalidError):
+    """The password holds bytes that are no text, so it could never be typed again."""
+
+    code = "PASSWORD_NOT_TEXT"
+
+
 class CursorInvalidError(MalformedError):
     """The `cursor` of a list was not made by the list itself."""
 

@@ -5,7 +5,7 @@ from typing import Final
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from etude.people.errors import PasswordLengthError
+from etude.people.errors import PasswordLengthError, PasswordNotTextError
 
 MIN_LENGTH: Final = 10
 MAX_LENGTH: Final = 256
@@ -19,11 +19,16 @@ _NOBODY: Final = (
 def hash_password(password: str) -> str:
     """Return the argon2id hash to store.
 
-    Raises `PasswordLengthError` outside of `MIN_LENGTH` to `MAX_LENGTH` characters.
+    Raises:
+        PasswordLengthError: it has not `MIN_LENGTH` to `MAX_LENGTH` characters.
+        PasswordNotTextError: it holds halves of surrogate pairs, which stand for undecodable bytes.
     """
     if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         raise PasswordLengthError(shortest=MIN_LENGTH, longest=MAX_LENGTH)
-    return PasswordHasher().hash(password)
+    try:
+        return PasswordHasher().hash(password)
+    except UnicodeEncodeError:
+        raise PasswordNotTextError from None  # the cause would quote the password
 
 
 def verify_password(password_hash: str | None, password: str) -> bool:
@@ -32,6 +37,6 @@ def verify_password(password_hash: str | None, password: str) -> bool:
         return False
     try:
         PasswordHasher().verify(password_hash or _NOBODY, password)
-    except (InvalidHashError, VerificationError):
+    except (InvalidHashError, VerificationError, UnicodeEncodeError):
         return False
     return password_hash is not None

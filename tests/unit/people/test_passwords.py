@@ -1,6 +1,6 @@
 import pytest
 
-from etude.people.errors import PasswordLengthError
+from etude.people.errors import PasswordLengthError, PasswordNotTextError
 from etude.people.passwords import MAX_LENGTH, MIN_LENGTH, hash_password, verify_password
 
 PASSWORD = "correct horse battery"
@@ -47,3 +47,12 @@ def test_a_password_too_short_or_too_long_is_refused(length: int) -> None:
     with pytest.raises(PasswordLengthError) as refused:
         hash_password("x" * length)
     assert refused.value.params == {"shortest": MIN_LENGTH, "longest": MAX_LENGTH}
+
+
+def test_a_password_that_is_no_text_is_refused_without_quoting_it(password_hash: str) -> None:
+    """Undecodable bytes of a pipe or argument: none to store, none that is right."""
+    password = b"\xff\xfe long enough".decode("utf-8", "surrogateescape")
+    with pytest.raises(PasswordNotTextError) as refused:
+        hash_password(password)
+    assert (refused.value.params, refused.value.__cause__) == ({}, None)
+    assert not verify_password(password_hash, password)
