@@ -5,6 +5,7 @@ fast and works on the bare edge library, without the server's packages.
 """
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -82,6 +83,9 @@ def build(loaded: Sequence[str]) -> typer.Typer:
 
 def main() -> NoReturn:
     """Run the command that `sys.argv` names and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character still gets the rest
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
@@ -94,11 +98,9 @@ def run(arguments: Sequence[str]) -> int:
     terminal.use_locale(terminal.wanted_locale(arguments, os.environ))
     arm_from_environment()
     try:
-        named = _named(arguments)
-        command = typer.main.get_command(build([named] if named else []))
-        command.main(list(arguments), prog_name="etude")
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else exits.OK
+        return _run_named(arguments)
+    except BrokenPipeError:
+        return exits.REFUSED
     except EtudeError as error:
         return _report(error)
     except ModuleNotFoundError as error:
@@ -109,6 +111,17 @@ def run(arguments: Sequence[str]) -> int:
         return _report(CommandNeedsExtraError(extra=extra, install=install_line(extra)))
     except Exception:  # noqa: BLE001 - the outermost border: anything untyped is a defect to show
         return _defect()
+
+
+def _run_named(arguments: Sequence[str]) -> int:
+    """Run the command; when this returns, what it wrote has left, or nobody reads it any more."""
+    named = _named(arguments)
+    command = typer.main.get_command(build([named] if named else []))
+    try:
+        command.main(list(arguments), prog_name="etude")
+    except SystemExit as ended:
+        terminal.flush()
+        return ended.code if isinstance(ended.code, int) else exits.OK
     return exits.OK
 
 

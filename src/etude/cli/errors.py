@@ -21,6 +21,12 @@ class FolderUnusableError(UnavailableError):
     code = "FOLDER_UNUSABLE"
 
 
+class OutputUnwritableError(UnavailableError):
+    """Stdout, or the file of a report, cannot be written; what the command did before stands."""
+
+    code = "OUTPUT_UNWRITABLE"
+
+
 class BackupTargetError(ConflictError):
     """The target of a backup exists already; a backup never overwrites one."""
 

@@ -132,11 +132,10 @@ def _cloudevents(events: Iterable[Event]) -> Iterator[Any]:
 
 def _write_all(documents: Iterable[bytes], *, as_array: bool) -> None:
     """Write each document on a line, as it comes; `as_array` makes the whole one document."""
-    stdout = sys.stdout.buffer
     between = b",\n" if as_array else b"\n"
-    stdout.write(b"[" if as_array else b"")
+    terminal.print_bytes(b"[" if as_array else b"")
     count = 0
     for count, document in enumerate(documents, 1):
-        stdout.write((between if count > 1 else b"") + document)
-    stdout.write(b"]\n" if as_array else b"\n" if count else b"")
-    stdout.flush()
+        terminal.print_bytes((between if count > 1 else b"") + document)
+    terminal.print_bytes(b"]\n" if as_array else b"\n" if count else b"")
+    terminal.flush()

@@ -8,7 +8,6 @@ shows others. The other way round, a kill would leave an operator nobody can sig
 
 import asyncio
 import secrets
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -112,7 +111,7 @@ def init(
             terminal.print_json(made)
         else:
             _tell(made)
-        sys.stdout.flush()
+        terminal.flush()
 
     asyncio.run(set_up(settings, wish, show, Files(), SystemClock()))
 

@@ -4,14 +4,17 @@ Nothing but data goes to stdout (`cli.md`), so that a command can stand in a pip
 the person at the terminal goes to stderr in their language.
 """
 
+import contextlib
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Annotated, Final
 
 import msgspec
 import typer
 
+from etude.cli.errors import OutputUnwritableError
 from etude.errors import EtudeError
 from etude.i18n import DEFAULT_LOCALE, LOCALES, text
 
@@ -19,6 +22,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 _locale: ContextVar[str] = ContextVar("locale", default=DEFAULT_LOCALE)
 
+STDOUT: Final = "stdout"
 LOCALE_VARIABLES: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 
@@ -52,14 +56,52 @@ def wanted_locale(arguments: Sequence[str], environment: Mapping[str, str]) -> s
 
 
 def print_json(value: object) -> None:
-    """Write `value` to stdout as one indented JSON document."""
+    """Write `value` to stdout as one indented JSON document, always in UTF-8 (RFC 8259 §8.1)."""
     encoded = msgspec.json.encode(value)
-    sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
+    flush()
+    print_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
+
+
+def print_bytes(data: bytes) -> None:
+    """Write a part of the answer to stdout as it is; after `print_text`, `flush` first."""
+    with output():
+        sys.stdout.buffer.write(data)
 
 
 def print_text(line: str) -> None:
     """Write one line of the command's answer to stdout."""
-    sys.stdout.write(line + "\n")
+    with output():
+        sys.stdout.write(line + "\n")
+
+
+@contextlib.contextmanager
+def output(target: str = STDOUT) -> Iterator[None]:
+    """Say `OUTPUT_UNWRITABLE` of what is written in the block; a reader who left is no fault.
+
+    Args:
+        target: where the block writes to, for the message.
+    """
+    try:
+        yield
+    except OSError as error:
+        if target == STDOUT:
+            _abandon_stdout()
+        if isinstance(error, BrokenPipeError):  # `| head`: the root ends quietly
+            raise
+        reason = error.strerror or type(error).__name__
+        raise OutputUnwritableError(target=target, reason=reason) from error
+
+
+def _abandon_stdout() -> None:
+    """Drop what stdout cannot take: the interpreter would fail on it again at its end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def flush() -> None:
+    """Write what is left for stdout, while a failure can still be told."""
+    with output():
+        sys.stdout.flush()
 
 
 def say(key: str, /, **params: object) -> None:

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from etude.cli.bench import BENCHES, app
 from etude.cli.bench.frame import Bench, commit, parse_options, quantile, run_all, run_bench
+from etude.cli.errors import OutputUnwritableError
 
 
 def measured(
@@ -76,6 +77,21 @@ def test_the_report_goes_to_a_file(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stdout) == (0, "")
     reports = json.loads(file.read_text("utf-8"))["benches"]
     assert {one["bench"] for one in reports} == set(BENCHES)
+
+
+@pytest.mark.parametrize("place", ["folder", "file/new.json"])
+def test_a_report_that_cannot_be_written_is_told_before_the_bench_runs(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minutes are not spent on figures that then have no place."""
+    monkeypatch.setattr(Bench, "load", lambda _: pytest.fail("it ran"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    ended = CliRunner().invoke(app, ["recap", "--json", str(tmp_path / place)])
+    assert isinstance(ended.exception, OutputUnwritableError)
+    assert ended.exception.params["target"] == str(tmp_path / place)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_the_commit_is_named() -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from etude.cli import terminal
-from etude.cli.bench.frame import Bench, run_all, run_bench, write_report
+from etude.cli.bench.frame import Bench, prepare_report, run_all, run_bench, write_report
 
 BENCHES: Final = {
     "ingest": Bench(
@@ -37,6 +37,7 @@ JsonFile = Annotated[
 
 def _command(name: str) -> Callable[[typer.Context, Path | None], None]:
     def run(context: typer.Context, json_file: JsonFile = None) -> None:
+        prepare_report(json_file)
         if name == ALL:
             report = run_all(BENCHES, terminal.print_note)
         else:

@@ -1,5 +1,6 @@
 """What every bench has in common: its options, the facts about machine and version, the report."""
 
+import errno
 import importlib
 import inspect
 import math
@@ -125,13 +126,25 @@ def quantile(sorted_values: Sequence[float], share: float) -> float:
 
 
 def write_report(report: Figures, file: Path | None) -> None:
-    """Write the report to `file`, or to stdout without one."""
+    """Write the report to `file`, or to stdout without one; raises `OutputUnwritableError`."""
     if file is None:
         terminal.print_json(report)
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(report), indent=2)
-    replace_file(Files(), file.absolute(), text + b"\n", mode=0o644)
+    with terminal.output(str(file)):
+        replace_file(Files(), file.absolute(), text + b"\n", mode=0o644)
+
+
+def prepare_report(file: Path | None) -> None:
+    """Make the folder of `file` before a bench runs for minutes, or say that it cannot be."""
+    if file is None:
+        return
+    with terminal.output(str(file)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(file.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 _DIGITS: Final = 3
