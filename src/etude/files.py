@@ -174,8 +174,13 @@ def replace_file(files: Files, path: Path, data: bytes, mode: int = 0o600) -> No
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     files.remove(temporary)
-    files.write_new(temporary, data, mode)
-    crash_point("files.replace.written")
-    files.rename(temporary, path)
+    try:
+        files.write_new(temporary, data, mode)
+        crash_point("files.replace.written")
+        files.rename(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):  # what was to be said is said already
+            files.remove(temporary)
+        raise
     files.sync_folder(path.parent)
     crash_point("files.replace.renamed")

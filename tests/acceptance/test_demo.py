@@ -51,3 +51,12 @@ def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     assert "[DEMO_FOLDER_TAKEN]" in ended.stderr
     assert "空目录" in ended.stderr
     assert (tmp_path / "demo" / "server" / "precious").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    """No traceback, and the file stays."""
+    (tmp_path / "demo").write_text("x")
+    ended = demo(tmp_path)
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr.endswith("[FOLDER_UNUSABLE]\n")
+    assert (tmp_path / "demo").read_text() == "x"

@@ -127,6 +127,14 @@ def test_replacing_leaves_the_new_content_and_no_temporary_file(
     assert (tmp_path / "state").read_bytes() == b"new"
 
 
+def test_a_replacement_that_fails_leaves_no_temporary_file(disk: Files, tmp_path: Path) -> None:
+    """What is at the place stays, and nothing else is there."""
+    (tmp_path / "state").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        replace_file(disk, tmp_path / "state", b"new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["state"]
+
+
 def test_unsynced_content_is_lost_and_synced_content_stays(tmp_path: Path) -> None:
     """After a power cut a file holds exactly what it held at its last sync."""
     disk = LossyFiles(_folder(tmp_path, "live"))

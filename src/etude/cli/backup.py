@@ -41,6 +41,9 @@ from etude.files import Files, crash_point
 from etude.i18n import text
 from etude.settings import SQLITE_FILE, Settings
 from etude.store import check
+from etude.store.connect import mapped
+from etude.store.errors import DiskFull
+from etude.store.sqlite import translate
 
 ATTEMPTS: Final = 3
 _DIGEST_LENGTH: Final = 64
@@ -80,6 +83,7 @@ def make_backup(settings: Settings, target: Path, now: datetime, files: Files) -
         BackupTargetError: there is something at `target`.
         BackupOfServerError: the database is PostgreSQL, which has a tool of its own.
         NotInitialisedError, SchemaBehind, StoreUnavailable: the installation is not sound.
+        FolderUnusableError: the target's folder takes nothing, or is full.
     """
     if not settings.database_url.startswith(_SQLITE):
         raise BackupOfServerError(data=str(settings.data))
@@ -96,6 +100,9 @@ def make_backup(settings: Settings, target: Path, now: datetime, files: Files) -
         files.sync_folder(target.absolute().parent)
     except FileExistsError as error:
         raise BackupTargetError(target=str(target)) from error
+    except DiskFull as error:  # where the copy goes, not where the database is
+        reason = str(error.params["reason"])
+        raise FolderUnusableError(folder=str(target.parent), reason=reason) from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FolderUnusableError(folder=str(target.parent), reason=reason) from error
@@ -176,6 +183,7 @@ def _copy_database(source: Path, target: Path) -> None:
     read_only = f"{source.absolute().as_uri()}?mode=ro"
     target.touch(KEY_MODE)
     with (
+        mapped(translate),
         contextlib.closing(sqlite3.connect(read_only, uri=True)) as one,
         contextlib.closing(sqlite3.connect(target)) as two,
     ):

@@ -20,6 +20,7 @@ import typer
 from etude.cli import terminal
 from etude.cli.errors import DemoBrokenError, DemoFolderTakenError
 from etude.cli.init import Made, Wish, set_up
+from etude.cli.installation import unusable
 from etude.clock import SystemClock
 from etude.edge.outbox import Outbox
 from etude.edge.reader import JournalFolder, journal_folders
@@ -88,7 +89,19 @@ def demo(
 
 
 def _empty(folder: Path) -> None:
-    """Make the folder, or empty the one that an earlier demo made; nobody else's."""
+    """Make the folder, or empty the one that an earlier demo made; nobody else's.
+
+    Raises:
+        DemoFolderTakenError: something else is in there.
+        FolderUnusableError: it is no folder, or cannot be made or written.
+    """
+    try:
+        _clear(folder)
+    except OSError as error:
+        raise unusable(folder, error) from error
+
+
+def _clear(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise DemoFolderTakenError(folder=str(folder))
     folder.mkdir(parents=True, exist_ok=True)

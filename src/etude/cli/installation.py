@@ -54,7 +54,7 @@ def make_folder(files: Files, folder: Path) -> bool:
     try:
         files.make_folder(folder, FOLDER_MODE)
     except OSError as error:
-        raise _unusable(folder, error) from error
+        raise unusable(folder, error) from error
     return True
 
 
@@ -72,7 +72,7 @@ def make_keys(files: Files, data: Path) -> list[str]:
     try:
         return [name for name in KEYS if _make_key(files, folder / name)]
     except OSError as error:
-        raise _unusable(folder, error) from error
+        raise unusable(folder, error) from error
 
 
 def _make_key(files: Files, path: Path) -> bool:
@@ -92,5 +92,6 @@ def _make_key(files: Files, path: Path) -> bool:
     return made
 
 
-def _unusable(folder: Path, error: OSError) -> FolderUnusableError:
+def unusable(folder: Path, error: OSError) -> FolderUnusableError:
+    """Return the error that says what the operating system said of a folder."""
     return FolderUnusableError(folder=str(folder), reason=error.strerror or type(error).__name__)

@@ -1,6 +1,8 @@
 """`etude backup`: whole or not at all, restorable with tar, and honest when it is damaged."""
 
+import os
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -90,6 +92,26 @@ def test_a_folder_that_is_not_there_is_named(settings: Settings, tmp_path: Path)
     """The error says which folder cannot be written."""
     with pytest.raises(FolderUnusableError):
         made(settings, tmp_path / "no" / "b.tar")
+
+
+def test_a_full_disk_at_the_target_is_named_and_left_clean(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """The message names the target's folder, and no part of a backup stays in it."""
+    target = tmp_path / "out" / "b.tar"
+    target.parent.mkdir()
+    small = f'ulimit -f 150; exec "{sys.executable}" -m etude backup "{target}"'
+    ended = subprocess.run(  # noqa: S603 - our own program
+        ["sh", "-c", small],  # noqa: S607 - the system's own shell
+        env=os.environ | {"ETUDE_DATA": str(settings.data), "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert str(target.parent) in ended.stderr
+    assert ended.stderr.endswith("[FOLDER_UNUSABLE]\n")
+    assert list(target.parent.iterdir()) == []
 
 
 def test_a_server_database_is_left_to_its_own_tools(settings: Settings, tmp_path: Path) -> None:
