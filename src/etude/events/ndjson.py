@@ -23,7 +23,14 @@ from etude.events.errors import (
     WrongSessionError,
 )
 from etude.events.model import PROTOCOL_FIELDS, Event, derive_tier
-from etude.events.strict import MAX_LINE_BYTES, decode_any, is_plain, is_small, read_object
+from etude.events.strict import (
+    MAX_LINE_BYTES,
+    decode_any,
+    is_plain,
+    is_plain_text,
+    is_small,
+    read_object,
+)
 
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=rules.MAX_ID)]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=rules.MAX_NAME)]
@@ -60,21 +67,43 @@ _decode_scanned: Final = msgspec.json.Decoder(Scanned).decode
 _set: Final = msgspec.structs.force_setattr
 
 
-def scan_line(
-    line: bytes, number: int, session_id: str | None, *, in_plain_text: bool = False
-) -> Scanned:
+def scan_line(line: bytes, number: int, session_id: str | None) -> Scanned:
     """Check one line (no line end) and return its columns.
 
-    `number` is the line's place from 1; with `session_id` the event must belong to it;
-    `in_plain_text` says that `is_plain_text` held for the body. Raises the `LineError` that fits.
+    `number` is the line's place from 1; with `session_id` the event must belong to it. Raises the
+    `LineError` that fits.
     """
-    scanned = _scan_plainly(line, session_id, in_plain_text=in_plain_text)
+    scanned = _scan_plainly(line, session_id) if is_plain(line) else None
     return _scan_fully(line, number, session_id) if scanned is None else scanned
+
+
+def scan_body(body: bytes, session_id: str) -> Iterator[tuple[int, bytes, Scanned | LineError]]:
+    """Yield number, line and the verdict of `scan_line` for each line of a body; blank ones not.
+
+    Several times faster than line by line: what holds for the whole text is looked at once.
+    """
+    plain = is_plain_text(body)
+    # Then no string of the body can hold a control character.
+    bare = plain and b"\\" not in body and b"\x7f" not in body and body.isascii()
+    for number, sent in enumerate(body.split(b"\n"), 1):
+        line = sent.removesuffix(b"\r")
+        if not line or line.isspace():
+            continue
+        small = plain and is_small(line)
+        verdict: Scanned | LineError | None = (
+            _scan_plainly(line, session_id, bare=bare) if small else None
+        )
+        if verdict is None:
+            try:
+                verdict = scan_line(line, number, session_id)
+            except LineError as error:
+                verdict = error
+        yield number, line, verdict
 
 
 def decode_line(line: bytes, number: int = 1, session_id: str | None = None) -> Event:
     """Check one line (no line end) and return the whole event. Raises the `LineError` that fits."""
-    if _scan_plainly(line, session_id) is None:
+    if not is_plain(line) or _scan_plainly(line, session_id) is None:
         return _to_event(_read_checked(line, number, session_id))
     return _to_event(decode_any(line))
 
@@ -138,44 +167,45 @@ def _one_line(
         yield number, line
 
 
-def _scan_plainly(
-    line: bytes, session_id: str | None, *, in_plain_text: bool = False
-) -> Scanned | None:
-    """Return the columns of a good line without peculiarities, `None` for any other."""
-    if not (is_small(line) if in_plain_text else is_plain(line)):
-        return None
+def _scan_plainly(line: bytes, session_id: str | None, *, bare: bool = False) -> Scanned | None:
+    """Return the columns of a good line without peculiarities, `None` for any other.
+
+    The line is plain; `bare` says that no string on it holds a control character.
+    """
     try:
         scanned = _decode_scanned(line)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return scanned if _is_settled(scanned, session_id) else None
-
-
-def _is_settled(scanned: Scanned, session_id: str | None) -> bool:
-    """Finish what the decoder cannot do; `False` when the full path has to judge the line."""
-    if not (
+    if (
         (session_id is None or scanned.session_id == session_id)
         and rules.is_id(scanned.event_id)
         and rules.is_known_id(scanned.session_id)
-        and scanned.event_type.isprintable()
         and scanned.cloud_review_available is not None
         and (scanned.meta is msgspec.UNSET or bytes(scanned.meta)[:1] == b"{")
-        and _are_printable(scanned)
+        and _settle(scanned)
+        and (bare or _are_printable(scanned))
     ):
-        return False
+        return scanned
+    return None
+
+
+def _settle(scanned: Scanned) -> bool:
+    """Fill in what follows from other fields; `False` if there is no signal."""
     if not scanned.signal:
         if scanned.signal_id is None:
             return False
         _set(scanned, "signal", scanned.signal_id)
     if scanned.alert_tier is None and scanned.confidence is not None:
         _set(scanned, "alert_tier", derive_tier(scanned.confidence))
-    return scanned.signal.isprintable()
+    return True
 
 
 def _are_printable(scanned: Scanned) -> bool:
-    """Whether no optional text can hold a control character."""
+    """Whether no text can hold a control character."""
     return (
-        (scanned.phase is None or scanned.phase.isprintable())
+        scanned.event_type.isprintable()
+        and scanned.signal.isprintable()
+        and (scanned.phase is None or scanned.phase.isprintable())
         and (scanned.alert_tier is None or scanned.alert_tier.isprintable())
         and (scanned.correlation_id is None or scanned.correlation_id.isprintable())
         and (scanned.journey_id is None or scanned.journey_id.isprintable())

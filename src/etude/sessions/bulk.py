@@ -6,6 +6,8 @@ transaction and are tested by one contract suite.
 """
 
 from collections.abc import Sequence
+from functools import cache
+from itertools import chain
 from typing import Any, Protocol
 
 from etude.store.work import UnitOfWork
@@ -48,13 +50,14 @@ class EventRows(Protocol):
 
 
 class SqliteEventRows:
-    """`executemany` on the raw connection; the transaction holds SQLite's one write lock."""
+    """Statements of many rows on the raw connection, in its thread, under SQLite's write lock.
 
-    _INSERT = (
-        f"INSERT INTO session_event ({', '.join(COLUMNS)}) "  # noqa: S608 - constants
-        f"VALUES ({', '.join('?' * len(COLUMNS))})"
-        " ON CONFLICT (session_key, event_id) DO NOTHING"
-    )
+    One row a statement would give up Python's interpreter lock once a row, and get it back only
+    when the event loop pauses: ingest then slows to the loop's rhythm (`docs/performance.md`).
+    """
+
+    # The largest first: a call stores a hundred rows a statement, then tens, then the last ones.
+    _STEPS = (100, 10, 1)
     _SELECT = "SELECT session_key, event_id, line FROM session_event"
 
     async def insert(self, work: UnitOfWork, rows: Sequence[Values]) -> list[Key]:
@@ -64,10 +67,7 @@ class SqliteEventRows:
         ((last,),) = await cursor.fetchall()
         await cursor.close()
         numbered = [(receipt, *row) for receipt, row in enumerate(rows, last + 1)]
-        cursor = await connection.executemany(self._INSERT, numbered)
-        stored = cursor.rowcount
-        await cursor.close()
-        if stored == len(rows):
+        if await self._insert(connection, numbered) == len(rows):
             return []
         cursor = await connection.execute(
             "SELECT receipt FROM session_event WHERE receipt > ?", (last,)
@@ -75,6 +75,24 @@ class SqliteEventRows:
         new = {receipt for (receipt,) in await cursor.fetchall()}
         await cursor.close()
         return [(row[1], row[2]) for row in numbered if row[0] not in new]
+
+    async def _insert(self, connection: Any, rows: Sequence[Values]) -> int:  # noqa: ANN401 - aiosqlite's connection
+        """Insert rows with their receipts; return how many were stored."""
+        stored = done = 0
+        for step in self._STEPS:
+            until = len(rows) - (len(rows) - done) % step
+            if until > done:
+                cursor = await connection.executemany(
+                    _insert_of(step),
+                    [
+                        tuple(chain.from_iterable(rows[first : first + step]))
+                        for first in range(done, until, step)
+                    ],
+                )
+                stored += cursor.rowcount
+                await cursor.close()
+                done = until
+        return stored
 
     async def lines(self, work: UnitOfWork, keys: Sequence[Key]) -> dict[Key, bytes]:
         """See `EventRows.lines`."""
@@ -90,6 +108,16 @@ class SqliteEventRows:
             found.update({(key, event_id): line for key, event_id, line in await cursor.fetchall()})
             await cursor.close()
         return found
+
+
+@cache
+def _insert_of(rows: int) -> str:
+    """Return the statement that inserts this many rows and leaves out those whose key exists."""
+    row = f"({', '.join('?' * len(COLUMNS))})"
+    return (
+        f"INSERT INTO session_event ({', '.join(COLUMNS)}) "  # noqa: S608 - constants
+        f"VALUES {', '.join([row] * rows)} ON CONFLICT (session_key, event_id) DO NOTHING"
+    )
 
 
 class PostgresEventRows:

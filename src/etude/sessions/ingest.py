@@ -6,16 +6,17 @@ after the commit only.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from etude.clock import Clock, to_us
 from etude.events.canonical import same_content
+from etude.events.ndjson import Scanned
 from etude.files import crash_point
 from etude.sessions import repository
-from etude.sessions.batch import EventRow
+from etude.sessions.batch import SentEvent
 from etude.sessions.bulk import EventRows, Key, PostgresEventRows, SqliteEventRows
 from etude.sessions.ownership import open_sessions, resettle
 from etude.sessions.records import Answer, SessionRow, Upload
@@ -40,7 +41,7 @@ class Ingest:
             SqliteEventRows() if database.dialect == "sqlite" else PostgresEventRows()
         )
         self._gathering = Gathering(
-            self._write, limit=GROUP_ROWS, weigh=lambda upload: len(upload.batch.rows)
+            self._write, limit=GROUP_ROWS, weigh=lambda upload: len(upload.batch.events)
         )
 
     async def receive(self, upload: Upload) -> Answer:
@@ -92,7 +93,7 @@ class _Transaction:
             else:
                 outcomes.append(_Tally(upload, session.session_key))
         tallies = [outcome for outcome in outcomes if isinstance(outcome, _Tally)]
-        stored = await self._store_rows(tallies)
+        stored = await self._store_events(tallies)
         known = {session.session_key: session for session in sessions.values()}
         changed = await self._advance(known, tallies, stored)
         return [
@@ -102,45 +103,76 @@ class _Transaction:
             for outcome in outcomes
         ]
 
-    async def _store_rows(self, tallies: Sequence[_Tally]) -> dict[int, list[EventRow]]:
-        """Insert what is new, weigh what was known; return the rows stored per session."""
-        fresh: dict[Key, EventRow] = {}
-        again: list[tuple[_Tally, EventRow]] = []
-        senders: dict[Key, _Tally] = {}
+    async def _store_events(self, tallies: Sequence[_Tally]) -> dict[int, list[Scanned]]:
+        """Insert what is new, weigh what was known; return what was stored, by session."""
+        fresh: dict[Key, tuple[_Tally, SentEvent]] = {}
+        again: list[tuple[_Tally, SentEvent]] = []
         for tally in tallies:
-            for row in tally.upload.batch.rows:
-                key = (tally.session_key, row.event_id)
+            for sent in tally.upload.batch.events:
+                key = (tally.session_key, sent.columns.event_id)
                 if key in fresh:
-                    again.append((tally, row))
+                    again.append((tally, sent))
                 else:
-                    fresh[key] = row
-                    senders[key] = tally
-        existed: list[Key] = []
-        if fresh:
-            existed = await self._rows.insert(
-                self._work, [(key[0], *row, self._now_us) for key, row in fresh.items()]
-            )
-        held = await self._rows.lines(self._work, existed) if existed else {}
-        again.extend((senders[key], fresh[key]) for key in existed)
-        await self._weigh(again, {key: held.get(key) or row.line for key, row in fresh.items()})
-        stored: dict[int, list[EventRow]] = {}
-        for key, row in fresh.items():
-            if key not in held:
-                stored.setdefault(key[0], []).append(row)
+                    fresh[key] = (tally, sent)
+        existed = await self._insert(fresh)
+        again.extend(fresh[key] for key in existed)
+        if again:
+            held = await self._rows.lines(self._work, list(existed)) if existed else {}
+            await self._weigh(again, fresh, held)
+        stored: dict[int, list[Scanned]] = {}
+        for key, (_, sent) in fresh.items():
+            if key not in existed:
+                stored.setdefault(key[0], []).append(sent.columns)
         return stored
 
+    async def _insert(self, fresh: Mapping[Key, tuple[_Tally, SentEvent]]) -> set[Key]:
+        """Insert events with distinct keys; return the keys that existed."""
+        if not fresh:
+            return set()
+        now_us = self._now_us
+        return set(
+            await self._rows.insert(
+                self._work,
+                [
+                    (
+                        key[0],
+                        key[1],
+                        line,
+                        columns.seq,
+                        columns.ts,
+                        columns.event_type,
+                        columns.signal,
+                        columns.phase,
+                        columns.confidence,
+                        columns.alert_tier,
+                        bool(columns.cloud_review_available),
+                        now_us,
+                    )
+                    for key, (_, (columns, line)) in fresh.items()
+                ],
+            )
+        )
+
     async def _weigh(
-        self, again: Sequence[tuple[_Tally, EventRow]], first: dict[Key, bytes]
+        self,
+        again: Sequence[tuple[_Tally, SentEvent]],
+        fresh: Mapping[Key, tuple[_Tally, SentEvent]],
+        held: Mapping[Key, bytes],
     ) -> None:
         """Tell duplicates from conflicts; a conflict's newcomer goes to the quarantine."""
         newcomers: list[repository.Newcomer] = []
-        pairs = [(first[(tally.session_key, row.event_id)], row.line) for tally, row in again]
-        for (tally, row), is_same in zip(again, await _compared(pairs), strict=True):
+        keys = [(tally.session_key, sent.columns.event_id) for tally, sent in again]
+        pairs = [
+            (held.get(key) or fresh[key][1].line, sent.line)
+            for key, (_, sent) in zip(keys, again, strict=True)
+        ]
+        same = await _compared(pairs)
+        for (session_key, event_id), (tally, sent), is_same in zip(keys, again, same, strict=True):
             if is_same:
                 tally.duplicates += 1
                 continue
-            tally.conflicts.append(row.event_id)
-            newcomers.append((tally.session_key, row.event_id, row.line, tally.upload.principal))
+            tally.conflicts.append(event_id)
+            newcomers.append((session_key, event_id, sent.line, tally.upload.principal))
         if newcomers:
             await repository.quarantine(self._work, newcomers, self._now_us)
 
@@ -148,13 +180,13 @@ class _Transaction:
         self,
         known: dict[int, SessionRow],
         tallies: Sequence[_Tally],
-        stored: dict[int, list[EventRow]],
+        stored: Mapping[int, Sequence[Scanned]],
     ) -> dict[int, SessionRow]:
         """Bring the session rows up to what they now hold; return them by key."""
         changed: list[SessionRow] = []
-        for session_key, rows in stored.items():
-            grown = _grown(known[session_key], rows, self._now_us)
-            watermark = _next_watermark(known[session_key], rows)
+        for session_key, events in stored.items():
+            grown = _grown(known[session_key], events, self._now_us)
+            watermark = _next_watermark(known[session_key], events)
             if watermark is None and grown.max_seq is not None:
                 watermark = await repository.watermark(
                     self._work, session_key, grown.watermark or 0
@@ -188,7 +220,7 @@ def _finished(tally: _Tally, session: SessionRow) -> Answer:
     batch = tally.upload.batch
     return Answer(
         session_id=batch.session_id,
-        events_received=len(batch.rows),
+        events_received=len(batch.events),
         duplicates_skipped=tally.duplicates,
         events_rejected=batch.rejected,
         errors=batch.errors,
@@ -197,24 +229,24 @@ def _finished(tally: _Tally, session: SessionRow) -> Answer:
     )
 
 
-def _grown(session: SessionRow, rows: Sequence[EventRow], now_us: int) -> SessionRow:
-    seqs = [row.seq for row in rows if row.seq is not None]
-    ended = session.ended or any(row.event_type == "session_end" for row in rows)
+def _grown(session: SessionRow, events: Sequence[Scanned], now_us: int) -> SessionRow:
+    seqs = [event.seq for event in events if event.seq is not None]
+    ended = session.ended or any(event.event_type == "session_end" for event in events)
     return msgspec.structs.replace(
         session,
         status="ended" if ended else "open",
         ended=ended,
-        event_count=session.event_count + len(rows),
+        event_count=session.event_count + len(events),
         max_seq=max([*seqs, *([] if session.max_seq is None else [session.max_seq])], default=None),
-        last_ts_s=max(session.last_ts_s, *(row.ts_s for row in rows)),
+        last_ts_s=max(session.last_ts_s, *(event.ts for event in events)),
         last_received_us=max(session.last_received_us, now_us),
     )
 
 
-def _next_watermark(session: SessionRow, rows: Sequence[EventRow]) -> int | None:
-    """Return the new watermark if the rows alone can tell it, else None: count in SQL."""
+def _next_watermark(session: SessionRow, events: Sequence[Scanned]) -> int | None:
+    """Return the new watermark if the new events alone can tell it, else None: count in SQL."""
     reached = session.watermark or 0
-    numbers = {row.seq for row in rows if row.seq is not None}
+    numbers = {event.seq for event in events if event.seq is not None}
     if reached + 1 not in numbers:  # what was missing is missing still
         return reached if numbers else session.watermark
     follows = session.max_seq is None or session.max_seq <= reached

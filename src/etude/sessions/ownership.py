@@ -47,7 +47,7 @@ async def open_sessions(
         opening = {
             position: upload
             for position, upload in unopened.items()
-            if upload.batch.rows and position not in refusals
+            if upload.batch.events and position not in refusals
         }
         if not opening:
             break
@@ -157,7 +157,7 @@ def _may_add(session: SessionRow, upload: Upload) -> bool:
 
 
 def _only_contests(upload: Upload) -> bool:
-    return all(row.event_type == "signal_contested" for row in upload.batch.rows)
+    return all(sent.columns.event_type == "signal_contested" for sent in upload.batch.events)
 
 
 async def resettle(

@@ -20,8 +20,8 @@ def test_a_body_of_refused_lines_only_is_refused_with_the_first_twenty() -> None
 def test_blank_lines_are_numbered_and_count_nowhere() -> None:
     """CRLF, blank lines and a missing last line end are all read as they are meant."""
     batch = read_batch(b"\r\n  \n" + GOOD.replace(b"\n", b"\r\n") + b"oops", "s1")
-    assert (len(batch.rows), batch.rejected, batch.errors[0].line) == (1, 1, 4)
-    assert batch.rows[0].line + b"\n" == GOOD
+    assert (len(batch.events), batch.rejected, batch.errors[0].line) == (1, 1, 4)
+    assert batch.events[0].line + b"\n" == GOOD
 
 
 def test_too_many_lines_refuse_the_whole_body() -> None:
@@ -46,7 +46,7 @@ def test_a_device_cannot_say_that_the_server_made_an_event() -> None:
     forged = event("s1", 2, meta={"producer": "server"})
     honest = event("s1", 3, meta={"producer": "edge", "device": "toy"})
     batch = read_batch(body(event("s1", 1), forged, honest), "s1")
-    assert [row.event_id for row in batch.rows] == ["e00001", "e00003"]
+    assert [sent.columns.event_id for sent in batch.events] == ["e00001", "e00003"]
     assert (batch.errors[0].code, batch.errors[0].params["field"]) == ("bad_type", "meta.producer")
 
 
@@ -63,4 +63,4 @@ def _received_and_rejected(sent: bytes) -> int | str | float:
         batch = read_batch(sent, "s1")
     except NoValidLineError as error:
         return error.params["rejected"]
-    return len(batch.rows) + batch.rejected
+    return len(batch.events) + batch.rejected

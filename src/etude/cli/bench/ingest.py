@@ -27,7 +27,7 @@ from etude.clock import SystemClock
 from etude.people.devices import add_device
 from etude.people.scopes import Scope
 from etude.people.tokens import TokenRequest, create_token
-from etude.sessions.batch import EventRow, read_batch
+from etude.sessions.batch import read_batch
 from etude.sessions.bulk import COLUMNS
 from etude.store import Database, upgrade
 from etude.testing.databases import PostgresServer
@@ -39,20 +39,23 @@ CONNECTIONS: Final = 32
 _DEVICE: Final = "bench-device"
 
 
-def ingest(*, database: str = "sqlite", events: int = 100_000, stored: int = 0) -> dict[str, Any]:
+def ingest(
+    *, database: str = "sqlite", events: int = 100_000, stored: int = 0, processes: int = 2
+) -> dict[str, Any]:
     """Measure ingest over HTTP; see the module's text.
 
     Args:
         database: `sqlite`, or `postgresql` (a server of the bench's own, `fsync` on).
         events: how many are sent, in bodies of 100 of one session each.
         stored: how many are in the table beforehand, for the second rate.
+        processes: how many `etude web` serve them.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="etude-bench-")))
         folder.chmod(0o711)
         place = _Sqlite(folder) if database == "sqlite" else _Postgres(folder, stack)
         before = place.baseline("before", events)
-        seen = _served(place, folder / "empty", events, 0)
+        seen = _served(place, folder / "empty", events, 0, processes)
         after = place.baseline("after", events)
         baseline = (before + after) / 2
         result: dict[str, Any] = {
@@ -60,6 +63,7 @@ def ingest(*, database: str = "sqlite", events: int = 100_000, stored: int = 0) 
             "events": events,
             "body_events": BODY_EVENTS,
             "connections": CONNECTIONS,
+            "web_processes": processes,
             "baseline": place.baseline_name,
             "baseline_events_per_s": round(baseline),
             "baseline_runs_events_per_s": [round(before), round(after)],
@@ -67,7 +71,7 @@ def ingest(*, database: str = "sqlite", events: int = 100_000, stored: int = 0) 
             "ratio": round(seen["events_per_s"] / baseline, 3),
         }
         if stored:
-            loaded = _served(place, folder / "loaded", events, stored)
+            loaded = _served(place, folder / "loaded", events, stored, processes)
             result["stored"] = stored
             result["stored_events_per_s"] = loaded["events_per_s"]
             result["stored_ratio"] = round(loaded["events_per_s"] / seen["events_per_s"], 3)
@@ -179,7 +183,9 @@ class _Postgres:
         return rate
 
 
-def _served(place: _Sqlite | _Postgres, data: Path, events: int, stored: int) -> dict[str, Any]:
+def _served(
+    place: _Sqlite | _Postgres, data: Path, events: int, stored: int, processes: int
+) -> dict[str, Any]:
     """Send `events` to a fresh server on a database that holds `stored` already."""
     url = place.url(data.name)
     data.mkdir(mode=0o700, exist_ok=True)
@@ -187,11 +193,14 @@ def _served(place: _Sqlite | _Postgres, data: Path, events: int, stored: int) ->
     if stored:
         place.load(url, stored)
     # A little to warm up (connections, statement caches), then what counts.
-    with ServerProcess(data, database_url=url) as server:
-        _send(server, token, 2_000, "warm")
-        before_s = _cpu_s(server.pid)
-        seen = _send(server, token, events, "run")
-        server_cpu_s = _cpu_s(server.pid) - before_s
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(ServerProcess(data, database_url=url)) for _ in range(processes)
+        ]
+        _send(servers, token, 2_000, "warm")
+        before_s = sum(_cpu_s(server.pid) for server in servers)
+        seen = _send(servers, token, events, "run")
+        server_cpu_s = sum(_cpu_s(server.pid) for server in servers) - before_s
     if seen["received"] != events or seen["refused"]:
         message = f"sent {events}, received {seen['received']}, refused {seen['refused']}"
         raise RuntimeError(message)
@@ -224,14 +233,14 @@ async def _device_token(url: str) -> str:
     return made.text
 
 
-def _send(server: ServerProcess, token: str, events: int, name: str) -> dict[str, Any]:
+def _send(servers: list[ServerProcess], token: str, events: int, name: str) -> dict[str, Any]:
     requests = [
-        base64.b64encode(_request(server.port, token, session_id, body)).decode()
+        base64.b64encode(_request(token, session_id, body)).decode()
         for session_id, body in _bodies(events, name)
     ]
     order = {
         "host": "127.0.0.1",
-        "port": server.port,
+        "ports": [server.port for server in servers],
         "connections": CONNECTIONS,
         "requests": requests,
     }
@@ -245,9 +254,9 @@ def _send(server: ServerProcess, token: str, events: int, name: str) -> dict[str
     return seen
 
 
-def _request(port: int, token: str, session_id: str, body: bytes) -> bytes:
+def _request(token: str, session_id: str, body: bytes) -> bytes:
     head = (
-        f"POST /api/v1/sessions/{session_id}/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"POST /api/v1/sessions/{session_id}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         f"Authorization: Bearer {token}\r\nContent-Type: application/x-ndjson\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
@@ -284,10 +293,23 @@ def _rows(events: int, name: str, first_key: int) -> Iterator[tuple[Any, ...]]:
     """Yield the rows that those bodies become, with receipt and session numbered."""
     receipt = 0
     for session_key, (session_id, body) in enumerate(_bodies(events, name), first_key + 1):
-        rows: list[EventRow] = read_batch(body, session_id).rows
-        for row in rows:
+        for columns, line in read_batch(body, session_id).events:
             receipt += 1
-            yield (receipt, session_key, *row, 1_767_225_600_000_000)
+            yield (
+                receipt,
+                session_key,
+                columns.event_id,
+                line,
+                columns.seq,
+                columns.ts,
+                columns.event_type,
+                columns.signal,
+                columns.phase,
+                columns.confidence,
+                columns.alert_tier,
+                columns.cloud_review_available,
+                1_767_225_600_000_000,
+            )
 
 
 def _chunks(rows: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:

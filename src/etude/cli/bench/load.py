@@ -1,6 +1,6 @@
 """The load generator of `etude bench ingest`: a process of its own that posts ready-made bodies.
 
-Reads one JSON object from standard input (`host`, `port`, `connections`, `requests`: base64), sends
+Reads one JSON object from standard input (`host`, `ports`, `connections`, `requests`: base64), sends
 every request once over keep-alive connections, and writes what it saw as one JSON object. Requests
 are built before the clock starts: what is measured is the server.
 """
@@ -40,8 +40,9 @@ async def _run(order: dict[str, Any]) -> dict[str, Any]:
     seen: dict[str, Any] = {"latencies_ms": [], "received": 0, "refused": 0}
     began, cpu = time.perf_counter(), time.process_time()
     async with asyncio.TaskGroup() as group:
-        for _ in range(order["connections"]):
-            group.create_task(_send_all(order["host"], order["port"], waiting, seen))
+        for number in range(order["connections"]):
+            port = order["ports"][number % len(order["ports"])]
+            group.create_task(_send_all(order["host"], port, waiting, seen))
     return seen | {"wall_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
 
 
