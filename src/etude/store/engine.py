@@ -14,6 +14,7 @@ from etude.files import crash_point
 from etude.store import sqlite
 from etude.store.connect import Translate, connected, mapped, parse_url, postgresql_adapter
 from etude.store.errors import StoreBusy
+from etude.store.turn import WriteTurn
 from etude.store.work import UnitOfWork
 
 SCRUB_PATIENCE_MS: Final = 1_000
@@ -32,6 +33,7 @@ class Database:
         self._reader = reader
         self._writer = writer
         self._translate = translate
+        self._turn: WriteTurn | None = None
 
     @classmethod
     async def open(cls, url: str, *, connections: int = 8) -> Self:
@@ -46,10 +48,13 @@ class Database:
             ExtraMissing: PostgreSQL is asked for and its driver is not installed.
             StoreUnavailable: it does not answer.
         """
-        database = cls(*_engines(parse_url(url), connections))
+        parsed = parse_url(url)
+        database = cls(*_engines(parsed, connections))
         try:
             async with database.transaction():
                 pass
+            if database.dialect == "sqlite":
+                database._turn = WriteTurn.beside(str(parsed.database), sqlite.BUSY_TIMEOUT_S)
         except BaseException:
             await database.close()
             raise
@@ -60,6 +65,8 @@ class Database:
         await self._reader.dispose()
         if self._writer is not self._reader:
             await self._writer.dispose()
+        if self._turn is not None:
+            self._turn.close()
 
     async def __aenter__(self) -> Self:
         """Return itself: `async with await Database.open(url) as database`."""
@@ -97,7 +104,8 @@ class Database:
             StoreUnavailable: the database is away or damaged.
         """
         with mapped(self._translate):
-            async with connected(self._writer) as connection, connection.begin() as begun:
+            turn = self._turn.taken() if self._turn else contextlib.nullcontext()
+            async with connected(self._writer) as connection, turn, connection.begin() as begun:
                 work = await self._work(connection)
                 yield work
                 crash_point("store.transaction.before_commit")

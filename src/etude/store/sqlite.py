@@ -1,6 +1,7 @@
 """The SQLite adapter: how connections are opened and what their errors mean."""
 
 import sqlite3
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import event
@@ -75,6 +76,9 @@ def engine_to_migrate(url: URL) -> AsyncEngine:
 def _engine(
     url: URL, *, pool_size: int, max_overflow: int, begin: str, extra: tuple[str, ...]
 ) -> AsyncEngine:
+    # aiosqlite would find out too, in a thread that outlives a loop which ends right after.
+    if not Path(str(url.database)).parent.is_dir():
+        raise StoreUnavailable(reason="SQLITE_CANTOPEN")
     engine = create_async_engine(
         url,
         pool_size=pool_size,

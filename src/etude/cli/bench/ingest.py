@@ -35,7 +35,7 @@ from etude.testing.server import ServerProcess
 
 BODY_EVENTS: Final = 100
 BASELINE_ROWS: Final = 2_000
-CONNECTIONS: Final = 32
+CONNECTIONS: Final = 128
 _DEVICE: Final = "bench-device"
 
 
