@@ -9,6 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from etude.settings import Role
 from etude.web import health, openapi, people, sessions, uploads
+from etude.web.addresses import before_request, what_is_taken
 from etude.web.auth import guard
 from etude.web.bodies import JsonRequest
 from etude.web.declared import declaration
@@ -41,6 +42,7 @@ def create_app(
     litestar = Litestar(
         route_handlers=served,
         guards=[guard],
+        before_request=before_request,
         exception_handlers={Exception: answer_problem},
         state=State(
             {"services": services, "readiness": health.Readiness(), "route_handlers": served}
@@ -52,6 +54,7 @@ def create_app(
         debug=False,
         pdb_on_exception=False,
     )
+    litestar.state["takes"] = what_is_taken(litestar)
     return Front(litestar, services.in_flight, limits or BodyLimits())
 
 

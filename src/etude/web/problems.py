@@ -201,7 +201,8 @@ def _field_errors(extra: object) -> list[FieldError]:
     found: list[FieldError] = []
     for each in extra if isinstance(extra, list) else []:
         source = getattr(each.get("source"), "value", each.get("source")) or "body"
-        key = each.get("key")
+        # A parameter that would hide a word of Python's own has one more `_` there than outside.
+        key = str(each.get("key") or "").rstrip("_")
         found.append(
             FieldError(
                 field=f"{source}.{key}" if key else str(source), reason=str(each.get("message", ""))

@@ -189,6 +189,62 @@ def test_a_wrong_body_names_the_field(run: Run, database: Database, tmp_path: Pa
     run(ask())
 
 
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_a_name_in_the_query_that_the_route_does_not_know_is_refused(
+    route: Route, run: Run, database: Database, tmp_path: Path
+) -> None:
+    """A misspelt filter is told and never passed over; what watches a server may add anything."""
+
+    async def ask() -> None:
+        token = await service_token(database, Scope.OPERATE)
+        async with client(services_for(database, tmp_path)) as asking:
+            asking.headers["Authorization"] = f"Bearer {token}"
+            where = address(route) + "?lerner=1&limt=2"
+            answer = await asking.request(route.method, where)
+            if route.declared.public:
+                assert answer.status_code == 200
+                return
+            problem = assert_problem(answer, 400)
+            fields = ["query.lerner", "query.limt"]
+            assert [each["field"] for each in problem["errors"]] == fields
+
+    run(ask())
+
+
+@pytest.mark.parametrize("path", sorted({each.path for each in ROUTES}))
+def test_options_tell_every_method_of_an_address(
+    path: str, run: Run, database: Database, tmp_path: Path
+) -> None:
+    """All of them, also where the routes of one address are in several modules."""
+    mine = [each for each in ROUTES if each.path == path]
+
+    async def ask() -> None:
+        async with client(services_for(database, tmp_path)) as asking:
+            answer = await asking.options(address(mine[0]))
+            refused = await asking.request("BREW", address(mine[0]))
+        taken = {each.method for each in mine}
+        head = {"HEAD"} if "GET" in taken else set()
+        assert set(answer.headers["allow"].split(", ")) == taken | head | {"OPTIONS"}
+        assert answer.headers["allow"] == refused.headers["allow"]
+
+    run(ask())
+
+
+def test_a_field_is_named_as_the_caller_named_it(
+    run: Run, database: Database, tmp_path: Path
+) -> None:
+    """The names inside the program are its own."""
+
+    async def ask() -> None:
+        token = await service_token(database, Scope.OPERATE)
+        async with client(services_for(database, tmp_path)) as asking:
+            asking.headers["Authorization"] = f"Bearer {token}"
+            answer = await asking.get("/api/v1/sessions/s-1/events?format=xml")
+            assert assert_problem(answer, 400)["field"] == "query.format"
+
+    run(ask())
+
+
 def test_json_routes_take_plain_json_only(run: Run, database: Database, tmp_path: Path) -> None:
     """Another media type or a content encoding is 415; over 1 MiB is 413."""
 
