@@ -1,7 +1,8 @@
-"""What an address takes: its methods, for `OPTIONS`, and the names in its query."""
+"""What an address takes: text in its path, its methods, for `OPTIONS`, and names in its query."""
 
 from collections.abc import Mapping
 from typing import Final, TypeAlias
+from urllib.parse import unquote_to_bytes
 
 from litestar import Litestar, Response
 from litestar.exceptions import ValidationException
@@ -29,14 +30,15 @@ def what_is_taken(app: Litestar) -> Takes:
 
 
 async def before_request(request: HttpRequest) -> Response[None] | None:
-    """Answer `OPTIONS`; refuse a query that holds what the route does not know.
+    """Answer `OPTIONS`; refuse a path that is no text, and a query with names nobody knows.
 
     A name that is misspelt must not be passed over: a list that was to be one learner's would be
     everybody's. Public routes are left out: who watches a server adds what keeps caches away.
 
     Raises:
-        ValidationException: 400, for each name that the route does not know.
+        ValidationException: 400, for the path, or for each name that the route does not know.
     """
+    _check_path(request)
     takes: Takes = request.app.state["takes"]
     address = takes[request.scope["path_template"]]
     if request.method == OPTIONS:
@@ -45,6 +47,17 @@ async def before_request(request: HttpRequest) -> Response[None] | None:
     if request.scope["query_string"]:
         _check_query(request, address[request.method])
     return None
+
+
+def _check_path(request: HttpRequest) -> None:
+    """Refuse bytes that are no UTF-8: U+FFFD stands for each of them, so ids would fall in one."""
+    if "\ufffd" not in request.scope["path"]:
+        return
+    try:
+        unquote_to_bytes(request.scope["raw_path"]).decode()
+    except UnicodeDecodeError:
+        extra = [{"key": None, "source": "path", "message": "not UTF-8"}]
+        raise ValidationException(extra=extra) from None
 
 
 def _check_query(request: HttpRequest, known: frozenset[str]) -> None:

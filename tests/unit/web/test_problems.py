@@ -230,6 +230,26 @@ def test_options_tell_every_method_of_an_address(
     run(ask())
 
 
+@pytest.mark.parametrize("path", ["%ff", "%ed%a0%80", "s-1%c3"])
+def test_a_path_that_is_no_text_is_refused(
+    path: str, run: Run, database: Database, tmp_path: Path
+) -> None:
+    """Different bytes never stand for the same session; U+FFFD itself may be sent."""
+
+    async def ask() -> None:
+        token = await service_token(database, Scope.OPERATE)
+        async with client(services_for(database, tmp_path)) as asking:
+            asking.headers["Authorization"] = f"Bearer {token}"
+            answer = await asking.get(f"/api/v1/sessions/{path}")
+            assert assert_problem(answer, 400)["errors"] == [
+                {"field": "path", "reason": "not UTF-8"}
+            ]
+            answer = await asking.get("/api/v1/sessions/%ef%bf%bd")
+            assert assert_problem(answer, 404)["code"] == "SESSION_UNKNOWN"
+
+    run(ask())
+
+
 def test_a_field_is_named_as_the_caller_named_it(
     run: Run, database: Database, tmp_path: Path
 ) -> None:
