@@ -43,7 +43,7 @@ def parse_started_at(value: object) -> datetime | None:
         return None
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event. Fields and their rules are those of `events.md §Event`.
 
     `signal` holds the signal whichever of `signal` and `signal_id` named it. `alert_tier` is
@@ -53,6 +53,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     decoded event, build a new one.
     """
 
+    # gc=False: what JSON can say holds no cycle, and a recap makes hundreds of these at once.
     event_id: str
     session_id: str
     ts: float

@@ -25,7 +25,8 @@ _MAX_DIGITS: Final = 16
 # found ten times faster than a regular expression finds them. Hexadecimal ids hold such exponents
 # too: only then the expression says whether one belongs to a number.
 _SHAPES: Final = bytes.maketrans(b"123456789+E:[ \t\r\n", b"0000000000e,,,,,,")
-_LONG_INTEGERS: Final = (b",0000000000000000", b"-0000000000000000")
+_LONG_INTEGER: Final = b",0000000000000000"
+_LONG_NEGATIVE: Final = b"-0000000000000000"
 _LONG_EXPONENT: Final = b"0e000"
 _HUGE_NUMBER: Final = re.compile(rb",-?0+(?:\.0+)?e000")
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?')
@@ -52,7 +53,7 @@ def is_plain_text(text: bytes) -> bool:
     if b"\\" in text and (b"\\ud" in text or b"\\uD" in text):
         return False
     shape = text.translate(_SHAPES)
-    if any(digits in shape for digits in _LONG_INTEGERS):
+    if _LONG_INTEGER in shape or _LONG_NEGATIVE in shape:
         return False
     if _LONG_EXPONENT in shape and _HUGE_NUMBER.search(shape):
         return False
