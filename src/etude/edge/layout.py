@@ -25,6 +25,7 @@ MEDIA: Final = "media"
 COMPRESSED: Final = ".gz"
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_HALF: Final = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no line can say it
 _LONGEST_NAME: Final = 200  # file systems end at 255 bytes; temporary names need some of them
 
 
@@ -35,9 +36,9 @@ def folder_name(session_id: str) -> str:
     sha256 of its UTF-8 form.
 
     Raises:
-        SessionIdUnusableError: it breaks the protocol's rule for ids.
+        SessionIdUnusableError: it breaks the protocol's rule for ids, or is no text in UTF-8.
     """
-    if not is_id(session_id):
+    if not is_id(session_id) or _HALF.search(session_id):
         raise SessionIdUnusableError(session_id=session_id)
     if _PLAIN.fullmatch(session_id):
         return session_id

@@ -35,7 +35,9 @@ def test_the_folder_name_of_a_session(session_id: str, name: str) -> None:
     assert layout.folder_name(session_id) == name
 
 
-@pytest.mark.parametrize("session_id", ["", "a/b", "..", "a b", "a?b", "a#b", "a\0b"])
+@pytest.mark.parametrize(
+    "session_id", ["", "a/b", "..", "a b", "a?b", "a#b", "a\0b", ".", "a\nb", "a\udc80"]
+)
 def test_an_id_that_cannot_be_addressed_names_no_folder(session_id: str) -> None:
     """Such ids are refused before anything is made."""
     with pytest.raises(errors.SessionIdUnusableError):
