@@ -1,8 +1,8 @@
 """The load generator of `etude bench ingest`: a process of its own that posts ready-made bodies.
 
 Reads one JSON object from standard input (`host`, `ports`, `connections`, `requests`: base64), and
-sends every request once over keep-alive connections; writes what it saw as one JSON object. Requests
-are built before the clock starts: what is measured is the server.
+sends every request once over keep-alive connections; writes what it saw as one JSON object.
+Requests are built before the clock starts: what is measured is the server.
 """
 
 import asyncio
