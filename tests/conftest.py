@@ -6,6 +6,7 @@ PostgreSQL server; the first test that needs one of them makes it.
 
 import asyncio
 import contextlib
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
+from etude.cli import logs
 from etude.store import Database
 from etude.testing.databases import NoPostgres, TemplateDatabases
 
@@ -65,6 +68,16 @@ def _postgres(*, migrated: bool) -> Iterator[str]:
 def postgres_databases() -> Callable[..., contextlib.AbstractContextManager[str]]:
     """What makes a PostgreSQL database that outlives one test: `with databases(migrated=True)`."""
     return _postgres
+
+
+@pytest.fixture(autouse=True)
+def _own_logs() -> Iterator[None]:
+    """What a test sets up for logs ends with it, because the streams do that it set up."""
+    yield
+    structlog.reset_defaults()
+    logging.captureWarnings(capture=False)
+    root = logging.getLogger()
+    root.handlers = [one for one in root.handlers if one.__class__.__module__ != logs.__name__]
 
 
 @pytest.fixture
