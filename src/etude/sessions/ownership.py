@@ -56,7 +56,11 @@ async def open_sessions(
         sessions |= await repository.lock(work, named)
     for position, upload in enumerate(uploads):
         session = sessions.get(upload.batch.session_id)
-        if session is not None and position not in refusals and not _may_add(session, upload):
+        if session is None or position in refusals:
+            continue
+        if upload.principal.kind == "service" and upload.device_key is None:
+            refusals[position] = DeviceNotNamedError()
+        elif not _may_add(session, upload):
             refusals[position] = SessionForeignError(session_id=session.session_id)
     return sessions, refusals
 
@@ -148,7 +152,7 @@ def may_write(session: SessionRow, principal: Principal) -> bool:
 def _may_add(session: SessionRow, upload: Upload) -> bool:
     principal = upload.principal
     if may_write(session, principal):
-        return principal.kind != "service" or upload.device_key in {None, session.device_key}
+        return principal.kind != "service" or upload.device_key == session.device_key
     return (
         principal.kind == "learner"
         and principal.key == session.learner_key

@@ -208,6 +208,8 @@ def test_a_service_uploads_for_the_device_it_names(school: School) -> None:
     assert (row.device_key, row.learner_key) == (school.devices["toy-2"], school.learners["ben"])
     with pytest.raises(SessionForeignError):
         school.upload(gateway, "s1", body(event("s1", 2)), device="toy-1")
+    with pytest.raises(DeviceNotNamedError):
+        school.upload(gateway, "s1", body(event("s1", 2)))
     assert school.upload(school.device("toy-2"), "s1", body(event("s1", 2))).watermark == 2
 
 
