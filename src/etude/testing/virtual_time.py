@@ -1,0 +1,100 @@
+"""An event loop whose clock jumps: an hour of practice passes in the time its work takes.
+
+While a callback is ready or a socket has something, time stands still; when all that is left is to
+wait, the clock jumps to the next timer. What runs in the loop's executor holds the clock, too. So
+latencies are those of the design, not those of a busy machine, and a test needs no wall-clock
+bound. Everything that waits must be in the loop: peers in the same process, their sockets included.
+
+>>> with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+...     runner.run(asyncio.sleep(3600))
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+_Result = TypeVar("_Result")
+_Arguments = TypeVarTuple("_Arguments")
+
+_GRACE_S: Final = 0.001  # real time for bytes on the loopback to arrive before the clock jumps
+_HELD_S: Final = 0.05  # how often a held clock is looked at again
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Waits for descriptors only as long as bytes may be on their way, then jumps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 1000.0
+        self.holders = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout <= 0:
+            return super().select(timeout)
+        found = super().select(_HELD_S if self.holders else _GRACE_S)
+        if not found and not self.holders:
+            self.now_s += timeout
+        return found
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """A selector loop with its own time, which starts at 1000 s."""
+
+    def __init__(self) -> None:
+        """Make it; for `asyncio.Runner(loop_factory=VirtualTimeLoop)`."""
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        """Return the virtual seconds."""
+        return self._jumping.now_s
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Let no time pass while the block waits for something outside the loop."""
+        self._jumping.holders += 1
+        try:
+            yield
+        finally:
+            self._jumping.holders -= 1
+
+    def run_in_executor(
+        self,
+        executor: Executor | None,
+        func: Callable[[*_Arguments], _Result],
+        *args: *_Arguments,
+    ) -> "asyncio.Future[_Result]":
+        """Run it in a thread; the clock stands still until it is done."""
+        running: Any = super().run_in_executor(executor, func, *args)
+        self._jumping.holders += 1
+        running.add_done_callback(self._let_go)
+        return running  # type: ignore[no-any-return] # the same future
+
+    def _let_go(self, _: object) -> None:
+        self._jumping.holders -= 1
+
+
+class LoopClock:
+    """A `Clock` that goes with an event loop's time, virtual or not."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        start: datetime = datetime(2026, 3, 1, 9, 0, tzinfo=UTC),
+    ) -> None:
+        """Say `start` (aware) now, and later what has passed in the loop since."""
+        self._loop = loop
+        self._start = start
+        self._zero_s = loop.time()
+
+    def now(self) -> datetime:
+        """Wall-clock time."""
+        return self._start + timedelta(seconds=self._loop.time() - self._zero_s)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return self._loop.time()
