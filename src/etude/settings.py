@@ -66,12 +66,18 @@ SettingError = (
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://")
 PUBLIC_SCHEMES: Final = ("http://", "https://")
+SOCKET_SCHEMES: Final = ("ws://", "wss://")
 
 
 def default_data() -> Path:
     """Return the folder of everything when nobody chose one: `$XDG_DATA_HOME/etude`."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "etude"
+
+
+def default_web_processes() -> int:
+    """Return one a core, at most four: more than a school's server needs."""
+    return min(os.cpu_count() or 1, 4)
 
 
 def _absolute(path: Path) -> Path:
@@ -120,8 +126,26 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     """Port that `web` listens on; 0 takes any free one, which is printed."""
 
+    web_processes: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_web_processes)
+    """How many `web` processes `etude serve` runs; each takes about 100 MB and fills one core."""
+
     role: Role = "all"
     """Which routes `web` serves (`docs/routes.md`)."""
+
+    gateway_host: Annotated[str, Field(min_length=1)] = "0.0.0.0"  # noqa: S104 - toys call from outside
+    """Address that the gateway listens on, for devices."""
+
+    gateway_port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """Port of the gateway's device sockets; 0 takes any free one."""
+
+    gateway_http_port: Annotated[int, Field(ge=0, le=65535)] = 8003
+    """Port of the gateway's HTTP: provisioning (`/xiaozhi/ota/`)."""
+
+    gateway_url: Annotated[str, _one_of(SOCKET_SCHEMES)] | None = None
+    """Where devices reach the gateway's sockets, if not at the host that they asked for it."""
+
+    web_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Where the gateway reaches `web`, if not on this machine at `port`."""
 
     log_level: LogLevel = "info"
     """The least serious lines that are logged."""
@@ -131,6 +155,12 @@ class Settings(BaseSettings):
 
     public_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
     """Where people reach this server (behind a proxy), for links in cards and QR codes."""
+
+    @property
+    def own_url(self) -> str:
+        """Where the other processes of the installation reach `web`. No slash at the end."""
+        host = _LOOPBACKS.get(self.host, self.host)
+        return self.web_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @property
     def blobs(self) -> Path:
@@ -176,11 +206,16 @@ def _explain(error: ValidationError) -> SettingError:
     choices = _choices(name)
     if choices:
         return SettingNotChoiceError(variable=variable, value=value, choices=", ".join(choices))
-    if name == "port":
-        return SettingNotNumberError(variable=variable, value=value, minimum=0, maximum=65535)
+    if name in _NUMBERS:
+        minimum, maximum = _NUMBERS[name]
+        return SettingNotNumberError(
+            variable=variable, value=value, minimum=minimum, maximum=maximum
+        )
     schemes: Mapping[str, tuple[str, ...]] = {
         "database_url": DATABASE_SCHEMES,
         "public_url": PUBLIC_SCHEMES,
+        "web_url": PUBLIC_SCHEMES,
+        "gateway_url": SOCKET_SCHEMES,
     }
     if name in schemes:
         return SettingNotUrlError(variable=variable, schemes=", ".join(schemes[name]))
@@ -191,4 +226,11 @@ def _choices(name: str) -> tuple[str, ...]:
     return get_args(Settings.model_fields[name].annotation) if name in _WORDS else ()
 
 
+_LOOPBACKS: Final[Mapping[str, str]] = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked up
+_NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
+    "port": (0, 65535),
+    "gateway_port": (0, 65535),
+    "gateway_http_port": (0, 65535),
+    "web_processes": (1, 64),
+}
 _WORDS: Final = frozenset({"role", "log_level", "log_format"})

@@ -186,15 +186,18 @@ def test_it_comes_back_after_a_kill(prepared: tuple[Path, str]) -> None:
 
 
 def test_serve_keeps_web_and_worker_running(prepared: tuple[Path, str]) -> None:
-    """Killed web: callers wait instead of being refused. Then SIGTERM: all stop, exit code 0."""
-    with ServerProcess(prepared[0], command="serve") as server:
+    """Every web killed: callers wait, nobody is refused. Then SIGTERM: all stop, exit code 0."""
+    webs = ("web-1", "web-2")
+    environment = {"ETUDE_WEB_PROCESSES": str(len(webs))}
+    with ServerProcess(prepared[0], command="serve", environment=environment) as server:
         server.wait_for("worker.started")
-        first = server.wait_for("serve.child_started", lambda line: line["child"] == "web")
-        os.kill(int(first["child_pid"]), signal.SIGKILL)
+        for name in webs:
+            first = server.wait_for("serve.child_started", lambda line, n=name: line["child"] == n)
+            os.kill(int(first["child_pid"]), signal.SIGKILL)
         answer = httpx2.get(f"{server.url}/ready", timeout=DEADLINE_S)
         assert answer.is_success
         ended = server.wait_for("serve.child_ended")
-        assert (ended["child"], ended["exit_code"]) == ("web", -signal.SIGKILL)
+        assert (ended["child"] in webs, ended["exit_code"]) == (True, -signal.SIGKILL)
         assert server.stop() == exits.OK
         assert refused(server.port)
         actions = [line["action"] for line in server.log_lines()]
@@ -204,14 +207,16 @@ def test_serve_keeps_web_and_worker_running(prepared: tuple[Path, str]) -> None:
 
 def test_nothing_outlives_a_killed_supervisor(prepared: tuple[Path, str]) -> None:
     """`kill -9` of `etude serve`: web and worker end too, and the port is free again."""
-    with ServerProcess(prepared[0], command="serve") as server:
+    environment = {"ETUDE_WEB_PROCESSES": "2"}
+    with ServerProcess(prepared[0], command="serve", environment=environment) as server:
         server.wait_for("worker.started")
+        server.wait_for("serve.child_started", lambda line: line["child"] == "web-2")
         children = [
             int(line["child_pid"])
             for line in server.log_lines()
             if line.get("action") == "serve.child_started"
         ]
-        assert len(children) == 2
+        assert len(children) == 3
         server.kill()
         until(lambda: not any(running(pid) for pid in children))
         assert refused(server.port)

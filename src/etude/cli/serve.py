@@ -1,6 +1,7 @@
 """`etude serve`, `etude web`, `etude worker`: the long-running processes of an installation.
 
-`serve` supervises the other two; each can be run alone and, behind a proxy, more than once.
+`serve` supervises the others. It opens the listening socket itself and passes it to every `web`, so
+that callers of a process that restarts are answered by its neighbour; each can also be run alone.
 """
 
 import asyncio
@@ -47,13 +48,16 @@ def serve(host: HostOption = None, port: PortOption = None, role: RoleOption = N
     asyncio.run(migrations.check(settings.database_url))
     listener = listening.listen(settings.host, settings.port)
     descriptor = listener.fileno()
-    web_child = Child(
-        name="web",
-        arguments=("web", "--listener", str(descriptor), "--role", settings.role),
-        pass_fds=(descriptor,),
+    webs = (
+        Child(
+            name=f"web-{number}",
+            arguments=("web", "--listener", str(descriptor), "--role", settings.role),
+            pass_fds=(descriptor,),
+        )
+        for number in range(1, settings.web_processes + 1)
     )
     supervisor = Supervisor(
-        children=(web_child, Child(name="worker", arguments=("worker",))), on_stop=listener.close
+        children=(*webs, Child(name="worker", arguments=("worker",))), on_stop=listener.close
     )
     _say_where(settings, listener)
     asyncio.run(supervisor.run())

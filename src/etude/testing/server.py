@@ -80,6 +80,9 @@ class ServerProcess:
             "ETUDE_DATA": str(self.data),
             "ETUDE_HOST": "127.0.0.1",
             "ETUDE_PORT": str(self.port),
+            "ETUDE_GATEWAY_HOST": "127.0.0.1",
+            "ETUDE_GATEWAY_PORT": "0",
+            "ETUDE_GATEWAY_HTTP_PORT": "0",
             "ETUDE_LOG_FORMAT": "json",
         }
         self._lines = []

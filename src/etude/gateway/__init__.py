@@ -1,0 +1,1 @@
+"""Device sockets: the XiaoZhi wire, provisioning, playback and control. Opens no database."""

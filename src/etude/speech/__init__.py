@@ -1,0 +1,1 @@
+"""Sound: Opus, audio files, and (later) recognition and synthesis."""
