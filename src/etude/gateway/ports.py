@@ -172,6 +172,14 @@ class Device(Protocol):
 class Practice(Protocol):
     """What runs on one connection. See the module for the rules of its methods."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether a task runs: a connection on which nothing else happens is kept open for it."""
+        return False
+
+    def failed(self) -> None:
+        """A method, or a callback given to `Device`, has raised: end the task with `error`."""
+
     def opened(self) -> None:
         """The hellos have been exchanged."""
 
