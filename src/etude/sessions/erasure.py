@@ -19,6 +19,7 @@ from etude.sessions.tables import (
     session_media,
     session_quarantine,
     session_tombstone,
+    task_instance,
 )
 from etude.store.blobs import Blobs
 from etude.store.engine import Database
@@ -70,7 +71,7 @@ def sessions_data(clock: Clock, blobs: Blobs) -> LearnerData:
 
     return LearnerData(
         context=CONTEXT,
-        tables=(session, session_event, session_quarantine, session_media),
+        tables=(session, session_event, session_quarantine, session_media, task_instance),
         export_learner=export,
         erase_learner=erase,
     )
@@ -97,7 +98,7 @@ async def _bury(work: UnitOfWork, session_key: int, session_id: str, now_us: int
             "erased_us": now_us,
         },
     )
-    for table in (session_event, session_quarantine, session_media, session):
+    for table in (session_event, session_quarantine, session_media, task_instance, session):
         await work.connection.execute(delete(table).where(table.c.session_key == session_key))
     crash_point("sessions.erasure.session_removed")
 

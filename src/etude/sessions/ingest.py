@@ -19,6 +19,7 @@ from etude.sessions import repository
 from etude.sessions.batch import SentEvent
 from etude.sessions.bulk import EventRows, Key, PostgresEventRows, SqliteEventRows
 from etude.sessions.ownership import open_sessions, resettle
+from etude.sessions.projectors import Projector, Stored, chosen
 from etude.sessions.records import Answer, SessionRow, Upload
 from etude.store.engine import Database
 from etude.store.gathering import Gathering
@@ -33,10 +34,16 @@ COMPARED_AT_ONCE_BYTES: Final = 16 * 1024
 class Ingest:
     """Takes uploads in; one instance a process, living as long as the application."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
-        """Store into `database`; `clock` gives the time of receipt."""
+    def __init__(
+        self, database: Database, clock: Clock, projectors: Sequence[Projector] = ()
+    ) -> None:
+        """Store into `database`; `clock` gives the time of receipt.
+
+        `projectors` are asked in order within the transaction that stores the events.
+        """
         self._database = database
         self._clock = clock
+        self._projectors = tuple(projectors)
         self._rows: EventRows = (
             SqliteEventRows() if database.dialect == "sqlite" else PostgresEventRows()
         )
@@ -57,7 +64,10 @@ class Ingest:
     async def _write(self, uploads: Sequence[Upload]) -> list[Answer | Exception]:
         async with self._database.transaction() as work:
             transaction = _Transaction(work, self._rows, to_us(self._clock.now()))
-            outcomes = await transaction.store(uploads)
+            outcomes, stored = await transaction.store(uploads)
+            for projector in self._projectors:
+                if wanted := chosen(stored, projector.event_types):
+                    await projector.project(work, wanted)
             crash_point("sessions.ingest.before_commit")
         crash_point("sessions.ingest.after_commit")
         return outcomes
@@ -81,7 +91,8 @@ class _Transaction:
         self._rows = rows
         self._now_us = now_us
 
-    async def store(self, uploads: Sequence[Upload]) -> list[Answer | Exception]:
+    async def store(self, uploads: Sequence[Upload]) -> tuple[list[Answer | Exception], Stored]:
+        """Store uploads; return what each is answered, and the events that are new."""
         sessions, refusals = await open_sessions(self._work, uploads, self._now_us)
         outcomes: list[Answer | Exception | _Tally] = []
         for position, upload in enumerate(uploads):
@@ -96,14 +107,15 @@ class _Transaction:
         stored = await self._store_events(tallies)
         known = {session.session_key: session for session in sessions.values()}
         changed = await self._advance(known, tallies, stored)
-        return [
+        answers = [
             _finished(outcome, changed[outcome.session_key])
             if isinstance(outcome, _Tally)
             else outcome
             for outcome in outcomes
         ]
+        return answers, stored
 
-    async def _store_events(self, tallies: Sequence[_Tally]) -> dict[int, list[Scanned]]:
+    async def _store_events(self, tallies: Sequence[_Tally]) -> dict[int, list[SentEvent]]:
         """Insert what is new, weigh what was known; return what was stored, by session."""
         fresh: dict[Key, tuple[_Tally, SentEvent]] = {}
         again: list[tuple[_Tally, SentEvent]] = []
@@ -119,10 +131,10 @@ class _Transaction:
         if again:
             held = await self._rows.lines(self._work, list(existed)) if existed else {}
             await self._weigh(again, fresh, held)
-        stored: dict[int, list[Scanned]] = {}
+        stored: dict[int, list[SentEvent]] = {}
         for key, (_, sent) in fresh.items():
             if key not in existed:
-                stored.setdefault(key[0], []).append(sent.columns)
+                stored.setdefault(key[0], []).append(sent)
         return stored
 
     async def _insert(self, fresh: Mapping[Key, tuple[_Tally, SentEvent]]) -> set[Key]:
@@ -180,11 +192,12 @@ class _Transaction:
         self,
         known: dict[int, SessionRow],
         tallies: Sequence[_Tally],
-        stored: Mapping[int, Sequence[Scanned]],
+        stored: Stored,
     ) -> dict[int, SessionRow]:
         """Bring the session rows up to what they now hold; return them by key."""
         changed: list[SessionRow] = []
-        for session_key, events in stored.items():
+        for session_key, new in stored.items():
+            events = [sent.columns for sent in new]
             grown = _grown(known[session_key], events, self._now_us)
             watermark = _next_watermark(known[session_key], events)
             if watermark is None and grown.max_seq is not None:

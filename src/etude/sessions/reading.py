@@ -85,7 +85,7 @@ async def listed(
         .order_by(session.c.session_key)
         .limit(limit)
     )
-    rows = await connection.execute(_narrowed(statement, wanted))
+    rows = await connection.execute(narrowed(statement, wanted))
     return [repository.to_record(row) for row in rows]
 
 
@@ -138,7 +138,8 @@ def _quarantined_line(row: Row[Any]) -> QuarantinedLine:
     )
 
 
-def _narrowed(statement: Select[tuple[object, ...]], wanted: Filter) -> Select[tuple[object, ...]]:
+def narrowed(statement: Select[Any], wanted: Filter) -> Select[Any]:
+    """Return a query on sessions narrowed to those of the filter."""
     if wanted.learner_key is not None:
         statement = statement.where(session.c.learner_key == wanted.learner_key)
     if wanted.device_key is not None:

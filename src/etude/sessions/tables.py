@@ -101,6 +101,13 @@ session_media = Table(
     Column("received_us", BigInteger, nullable=False),
 )
 
+# Which sessions are tasks that were done (rulings 22): what they were is the fold of their events.
+task_instance = Table(
+    "task_instance",
+    metadata,
+    Column("session_key", BigInteger, primary_key=True, autoincrement=False),
+)
+
 # What is left of an erased session: enough to refuse it again, nothing to read (rulings 13).
 session_tombstone = Table(
     "session_tombstone",

@@ -16,9 +16,11 @@ from etude.people.learner_data import LearnerDataRegistry
 from etude.people.token_use import TokenUse
 from etude.sessions.erasure import all_learner_data
 from etude.sessions.ingest import Ingest
+from etude.sessions.instances import InstanceProjector
 from etude.settings import Settings
 from etude.store import Blobs, Database
 from etude.store.errors import StoreUnavailable
+from etude.web.gateway_link import GatewayLinks
 from etude.web.in_flight import InFlight
 
 TOKEN_USE_EVERY_S: Final = 60.0
@@ -42,6 +44,7 @@ class Services:
     clock: Clock
     ids: Ids
     learner_data: LearnerDataRegistry
+    links: GatewayLinks
     token_use: TokenUse = field(default_factory=TokenUse)
     in_flight: InFlight = field(default_factory=InFlight)
 
@@ -57,16 +60,18 @@ def compose(
 ) -> Services:
     """Put the services together over an open database; a test gives its own clock and ids."""
     time = clock or SystemClock()
+    made = ids or RandomIds()
     blobs = Blobs(settings.blobs, time)
     return Services(
         settings=settings,
         database=database,
         blobs=blobs,
         authenticator=Authenticator(database, time),
-        ingest=Ingest(database, time),
+        ingest=Ingest(database, time, projectors=[InstanceProjector()]),
         clock=time,
-        ids=ids or RandomIds(),
+        ids=made,
         learner_data=all_learner_data(time, blobs),
+        links=GatewayLinks(database, time, made),
     )
 
 
