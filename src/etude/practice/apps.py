@@ -1,0 +1,74 @@
+"""The apps of an installation: those that ship, and those an operator drops into a folder."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from etude.practice.app_files import read_app_file
+from etude.practice.errors import AppKeyTwiceError, TaskUnknownError
+from etude.practice.phrases import Phrases
+from etude.practice.tasks import App, Task
+
+__all__ = ["App", "Apps", "Task", "load_apps", "shipped_apps"]
+
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+
+
+class Apps(msgspec.Struct, frozen=True):
+    """Every app by its id."""
+
+    by_id: Mapping[str, App]
+
+    def __iter__(self) -> Iterator[Task]:
+        """Every task, apps in the order of their ids."""
+        for app_id in sorted(self.by_id):
+            yield from self.by_id[app_id].tasks.values()
+
+    def task(self, app_id: str, task_id: str) -> Task:
+        """Return a task, or raise `TaskUnknownError`."""
+        app = self.by_id.get(app_id)
+        if app is None or task_id not in app.tasks:
+            raise TaskUnknownError(app_id=app_id, task_id=task_id)
+        return app.tasks[task_id]
+
+    def named(self, name: str, arguments: tuple[str, ...]) -> tuple[Task, tuple[str, ...]] | None:
+        """Return what `[app_task]name|…` means, and the arguments that are left.
+
+        The name is an app's (the task follows), a task's, or an entry phrase.
+        """
+        if name in self.by_id and arguments and arguments[0] in self.by_id[name].tasks:
+            return self.by_id[name].tasks[arguments[0]], arguments[1:]
+        for task in self:
+            if task.task_id == name:
+                return task, arguments
+        task_said = self.entered(name)
+        return (task_said, arguments) if task_said else None
+
+    def entered(self, said: str) -> Task | None:
+        """Return the task that somebody starts by saying `said`, None if no task."""
+        return next((task for task in self if said in Phrases(task.entry_phrases)), None)
+
+
+def load_apps(folders: Iterable[Path]) -> Apps:
+    """Read every app file (`*.yaml`, `*.json`) of `folders`, in the order of their names.
+
+    Raises:
+        AppFileError: a file cannot be used; it names file and line. An app is declared once.
+    """
+    found: dict[str, App] = {}
+    for folder in folders:
+        for file in sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES):
+            for line, app in read_app_file(file):
+                if app.app_id in found:
+                    raise AppKeyTwiceError(file=str(file), line=line, key=app.app_id)
+                found[app.app_id] = app
+    return Apps(found)
+
+
+def shipped_apps() -> Apps:
+    """Read the apps of the package."""
+    with as_file(files("etude.practice").joinpath("shipped")) as folder:
+        return load_apps([folder])

@@ -1,0 +1,237 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etude.practice.apps import load_apps, shipped_apps
+from etude.practice.errors import (
+    AppFileError,
+    AppFileMalformedError,
+    AppFileUnreadableError,
+    AppKeyMissingError,
+    AppKeyTwiceError,
+    AppKeyUnknownError,
+    AppTimingError,
+    AppValueError,
+    AppVerdictError,
+    TaskUnknownError,
+)
+from etude.practice.records import Mode
+from etude.practice.tasks import Activity, Task, Timing
+
+TASK = """\
+app_id: reading
+tasks:
+  - task_id: aloud
+    mode: SHADOWING
+"""
+
+
+def load(folder: Path, text: str, name: str = "reading.yaml") -> Task:
+    (folder / name).write_text(text, "utf-8")
+    return next(iter(load_apps([folder])))
+
+
+def older(**task: Any) -> str:
+    """An app as the runtime's older `apps.json` has it."""
+    inner = {"task_id": "shadowing", "interaction_mode": "SHADOWING", **task}
+    return json.dumps({"version": 3, "apps": [{"app_id": "english", "tasks": [inner]}]}, indent=1)
+
+
+def test_every_kind_of_activity_ships() -> None:
+    """The shipped apps load, and there is a sample of every activity."""
+    tasks = list(shipped_apps())
+    assert {task.activity for task in tasks} == set(Activity)
+    assert {task.mode for task in tasks} == set(Mode)
+
+
+def test_no_two_shipped_tasks_answer_to_one_phrase() -> None:
+    """A phrase starts one task, so which file was read first never matters."""
+    phrases = [phrase for task in shipped_apps() for phrase in task.entry_phrases]
+    assert len(phrases) == len(set(phrases))
+
+
+def test_the_device_specs_name_of_the_mode_is_understood(tmp_path: Path) -> None:
+    """`FOLLOW_READ` on input is `SHADOWING`."""
+    assert load(tmp_path, TASK.replace("SHADOWING", "FOLLOW_READ")).mode is Mode.SHADOWING
+
+
+def test_a_task_that_says_little_has_the_usual_values(tmp_path: Path) -> None:
+    """Ratio 1.2, deferred, not assessed, English, follow-read."""
+    task = load(tmp_path, TASK)
+    assert (task.listen_ratio, task.language, task.activity) == (1.2, "en", Activity.FOLLOW_READ)
+    assert (task.assessment.enabled, task.assessment.timing) == (False, Timing.DEFERRED)
+
+
+@pytest.mark.parametrize(("given_", "kept"), [("0.5", 1.2), ("1.35", 1.35), ("9", 1.5)])
+def test_the_ratio_is_clamped(tmp_path: Path, given_: str, kept: float) -> None:
+    """1.2 to 1.5, whatever the file says."""
+    assert load(tmp_path, f"{TASK}    listen_ratio: {given_}\n").listen_ratio == kept
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "key"),
+    [
+        ("    threshold: 0.8", AppVerdictError, "threshold"),
+        ("    max_retry: 2", AppVerdictError, "max_retry"),
+        ("    passed: true", AppVerdictError, "passed"),
+        ("    assessment: {level: good}", AppVerdictError, "level"),
+        ("    steps: [play, judge]", AppVerdictError, "judge"),
+        ("    steps: [{type: JUDGE}]", AppVerdictError, "JUDGE"),
+        ("    steps: [{judge: {if: correct}}]", AppVerdictError, "judge"),
+        ("    speed: 2", AppKeyUnknownError, "speed"),
+        ("    assessment: {scores: 1}", AppKeyUnknownError, "scores"),
+        ("    mode: SHADOWING", AppKeyTwiceError, "mode"),
+        ("    repeat: 0", AppValueError, "repeat"),
+        ("    repeat: 1.5", AppValueError, "repeat"),
+        ("    listen_ratio: .nan", AppValueError, "listen_ratio"),
+        ("    listen_ratio: wide", AppValueError, "listen_ratio"),
+        ("    sentences: [[a]]", AppValueError, "sentences"),
+        ("    title: yes please\n    language: fr", AppValueError, "language"),
+        ("    assessment: [a]", AppValueError, ""),
+        ("    activity: idiom_chain", AppValueError, "activity"),
+    ],
+)
+def test_a_refusal_names_the_line(
+    tmp_path: Path, line: str, error: type[AppFileError], key: str
+) -> None:
+    """What is wrong is named with file, line and key."""
+    with pytest.raises(error) as raised:
+        load(tmp_path, f"{TASK}{line}\n")
+    assert raised.value.params["line"] == 4 + len(line.splitlines())
+    assert raised.value.params["key"] == key
+    assert str(raised.value.params["file"]).endswith("reading.yaml")
+
+
+def test_a_follow_read_that_judges_in_the_stream_is_refused(tmp_path: Path) -> None:
+    """SHADOWING with inline timing does not load."""
+    with pytest.raises(AppTimingError) as raised:
+        load(tmp_path, f"{TASK}    assessment:\n      timing: inline\n")
+    assert raised.value.params["line"] == 6
+
+
+@pytest.mark.parametrize("name", ["a b", "", "x" * 32, "../x", "café"])
+def test_an_id_that_cannot_name_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """Ids have 1 to 31 characters of [A-Za-z0-9_-]."""
+    with pytest.raises(AppValueError):
+        load(tmp_path, TASK.replace("aloud", json.dumps(name, ensure_ascii=False)))
+
+
+@pytest.mark.parametrize("text", ["app_id: [", "a: b: c", "", "app_id: reading\n\t- x", "&a *b"])
+def test_what_is_no_yaml_is_refused(tmp_path: Path, text: str) -> None:
+    """Malformed, empty, or no mapping: a typed error with a line."""
+    with pytest.raises(AppFileError) as raised:
+        load(tmp_path, text)
+    assert int(raised.value.params["line"]) >= 1
+
+
+def test_a_file_of_other_bytes_is_refused(tmp_path: Path) -> None:
+    """What is not UTF-8 is `APP_FILE_UNREADABLE`."""
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(AppFileUnreadableError):
+        load_apps([tmp_path])
+
+
+def test_an_app_is_declared_once(tmp_path: Path) -> None:
+    """A second file with the same app is refused, and names itself."""
+    (tmp_path / "a.yaml").write_text(TASK)
+    with pytest.raises(AppKeyTwiceError) as raised:
+        load(tmp_path, TASK, "b.yaml")
+    assert str(raised.value.params["file"]).endswith("b.yaml")
+
+
+def test_an_app_needs_tasks(tmp_path: Path) -> None:
+    """A missing key is named."""
+    with pytest.raises(AppKeyMissingError):
+        load(tmp_path, "app_id: reading\n")
+
+
+def test_the_older_json_is_read_with_what_it_has_more(tmp_path: Path) -> None:
+    """`apps.json` loads: keys that are unknown here are passed over, `defer: true` is deferred."""
+    text = older(
+        enter_prompt="/english/shadowing/lessons",
+        allowlist=["self_mp3_play", "self_sd_ensure_app"],
+        sentences=["Hello", "\U0001f600"],
+        listen_ratio=1.4,
+        assessment={"enabled": True, "methods": ["text_similarity_v0"], "defer": True, "x": 1},
+        skills=["play_audio"],
+    )
+    task = load(tmp_path, text, "apps.json")
+    assert (task.mode, task.listen_ratio) == (Mode.SHADOWING, 1.4)
+    assert task.sentences == ("Hello", "\U0001f600")
+    assert task.allows("self.mp3.play")
+    assert not task.allows("self.reboot")
+    assert (task.assessment.enabled, task.assessment.timing) == (True, Timing.DEFERRED)
+
+
+def test_the_older_json_may_name_apps_and_tasks_by_key(tmp_path: Path) -> None:
+    """`{"english": {"tasks": {"shadowing": {…}}}}` is the same."""
+    text = '{"english": {"tasks": {"shadowing": {"mode": "SHADOWING",\n\t"extra": [1]}}}}'
+    task = load(tmp_path, text, "apps.json")
+    assert (task.app_id, task.task_id) == ("english", "shadowing")
+
+
+def test_a_verdict_in_the_older_json_is_refused_too(tmp_path: Path) -> None:
+    """`threshold` in `apps.json` names its line."""
+    text = older(assessment={"threshold": 0.82})
+    with pytest.raises(AppVerdictError) as raised:
+        load(tmp_path, text, "apps.json")
+    assert "threshold" in text.splitlines()[int(raised.value.params["line"]) - 1]
+
+
+def test_broken_json_is_refused_with_its_line(tmp_path: Path) -> None:
+    """YAML that is no JSON is no `apps.json`."""
+    with pytest.raises(AppFileMalformedError) as raised:
+        load(tmp_path, '{"apps": [\n  oops]}', "apps.json")
+    assert raised.value.params["line"] == 2
+
+
+def test_words_to_be_read_may_be_any(tmp_path: Path) -> None:
+    """A sentence "judge", or a transcript called `level`, is no verdict."""
+    text = f"{TASK}    sentences: [judge]\n    transcripts: {{level: passed}}\n"
+    task = load(tmp_path, text)
+    assert (task.sentences, task.transcripts) == (("judge",), {"level": "passed"})
+
+
+def test_a_task_that_is_not_declared_is_named() -> None:
+    """Asking for it raises `TASK_UNKNOWN`."""
+    with pytest.raises(TaskUnknownError):
+        shipped_apps().task("english_learning", "dancing")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "found", "left"),
+    [
+        ("shadowing", ("unit02",), "shadowing", ("unit02",)),
+        ("english_learning", ("shadowing", "unit02"), "shadowing", ("unit02",)),
+        ("开始跟读", (), "follow_read", ()),
+    ],
+)
+def test_a_device_names_a_task(
+    name: str, arguments: tuple[str, ...], found: str, left: tuple[str, ...]
+) -> None:
+    """`[app_task]name|…` names a task, an app and its task, or an entry phrase."""
+    named = shipped_apps().named(name, arguments)
+    assert named is not None
+    assert (named[0].task_id, named[1]) == (found, left)
+
+
+def test_a_name_that_nobody_has_is_nothing() -> None:
+    """`[app_task]` with an unknown name finds no task."""
+    assert shipped_apps().named("dancing", ()) is None
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_an_app_file_or_a_typed_error(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    """Whatever a file holds, reading it ends in apps or in an `AppFileError`."""
+    folder = tmp_path_factory.mktemp("apps")
+    (folder / "x.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        load_apps([folder])
+    except AppFileError:
+        return
