@@ -111,6 +111,12 @@ class JournalFolder:
                     continue
         return None
 
+    def device_id(self) -> str | None:
+        """Return `meta.device_id` of the first event that can be read; None without one."""
+        first = next(self.events(), None)
+        named = (first.meta or {}).get("device_id") if first else None
+        return named if isinstance(named, str) else None
+
     def _part(self, number: int) -> Path | None:
         plain = self.path / layout.part_name(number)
         packed = plain.with_name(plain.name + layout.COMPRESSED)

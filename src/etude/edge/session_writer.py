@@ -274,13 +274,20 @@ class SessionWriter:
             Observation(event_type="technique_observation", signal="self_assessment", value=value)
         )
 
-    def end(self) -> Event:
-        """Write `session_end` with the time spent in each phase, and seal the journal."""
+    def end(self, value: Mapping[str, Any] | None = None) -> Event:
+        """Write `session_end` with the time spent in each phase, and seal the journal.
+
+        `value` is what the host adds to that: why and how the session ended.
+        """
         self._require(Move.END)
         now_s = self.now_s()
-        value = {"total_duration_s": now_s, "phases": self._progress.leave_phase(now_s)}
+        spent = {"total_duration_s": now_s, "phases": self._progress.leave_phase(now_s)}
         written = self._write(
-            Observation(event_type="session_end", signal="session_complete", value=value),
+            Observation(
+                event_type="session_end",
+                signal="session_complete",
+                value={**(value or {}), **spent},
+            ),
             before=self._unanswered(),
         )
         self.flush()

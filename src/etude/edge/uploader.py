@@ -6,6 +6,7 @@ state, the server counts as duplicate.
 """
 
 import gzip
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
@@ -30,6 +31,7 @@ from etude.files import crash_point
 from etude.net import HttpClient, NetworkFault, Reply
 
 _WORTH_PACKING_BYTES: Final = 1024
+_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")  # what a header can carry
 _SUCCESS: Final = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT})
 _TOO_MUCH: Final = frozenset({HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY})
 
@@ -84,6 +86,7 @@ class Uploader:
         self._save = save
         self._clock = clock
         self._lines_at_once = MAX_LINES
+        self._device_id: str | None = None
         self._path = f"/api/v1/sessions/{quote(state.session_id, safe='')}"
 
     def run(self) -> None:
@@ -174,7 +177,7 @@ class Uploader:
         self.state = state
 
     def _request(self, method: str, path: str, body: bytes | Path, content_type: str) -> Reply:
-        headers = {"Content-Type": content_type}
+        headers = {"Content-Type": content_type, **self._on_behalf()}
         if isinstance(body, bytes) and len(body) > _WORTH_PACKING_BYTES:
             body = gzip.compress(body, compresslevel=6, mtime=0)
             headers["Content-Encoding"] = "gzip"
@@ -186,6 +189,13 @@ class Uploader:
             raise TryLaterError(Problem(code=code, message=fault.reason)) from fault
         except OSError as error:
             raise JournalUnreadableError(path=str(body), reason=str(error)) from error
+
+    def _on_behalf(self) -> dict[str, str]:
+        """Name the session's device: a service's token uploads for it, others take no notice."""
+        if self._device_id is None:
+            named = self._folder.device_id() or ""
+            self._device_id = named if _PRINTABLE.fullmatch(named) else ""
+        return {"Etude-Device": self._device_id} if self._device_id else {}
 
     def _failure(self, reply: Reply) -> TryLaterError | SessionRefusedError:
         problem = read_problem(reply)
