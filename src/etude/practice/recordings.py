@@ -11,6 +11,9 @@ from typing import Final
 
 import msgspec
 
+from etude.speech.errors import OpusPacketError
+from etude.speech.opus import packet_samples
+
 CONTENT_TYPE: Final = "audio/ogg"
 GRANULE_RATE_HZ: Final = 48_000
 """Ogg Opus counts time in samples of 48 kHz, whatever the microphone's rate (RFC 7845 §4)."""
@@ -19,14 +22,6 @@ INPUT_RATE_HZ: Final = 16_000
 PRE_SKIP: Final = 312
 """What the encoders of the devices look ahead (6.5 ms), in samples of 48 kHz: not played."""
 
-_LONGEST_PACKET: Final = 120 * GRANULE_RATE_HZ // 1000
-_LONGEST_FRAME_BYTES: Final = 1275  # RFC 6716 §3.2
-_SILK: Final = (480, 960, 1920, 2880)
-_HYBRID: Final = (480, 960)
-_CELT: Final = (120, 240, 480, 960)
-_FIRST_HYBRID, _FIRST_CELT = 12, 16
-_CODE_TWO_EQUAL, _CODE_ANY = 1, 3
-_COUNT: Final = 0x3F
 _SERIAL: Final = 0x45747564  # one stream a file: any number will do, the same makes equal files
 _FIRST_PAGE, _LAST_PAGE = 0x02, 0x04
 _SEGMENT_BYTES: Final = 255
@@ -55,7 +50,7 @@ def record(packets: Iterable[bytes]) -> Recording | None:
     usable: list[tuple[bytes, int]] = []
     unusable = 0
     for packet in packets:
-        samples = samples_of(packet)
+        samples = _samples(packet)
         if samples is None:
             unusable += 1
         else:
@@ -70,28 +65,11 @@ def record(packets: Iterable[bytes]) -> Recording | None:
     )
 
 
-def samples_of(packet: bytes) -> int | None:
-    """Return how long a packet lasts, in samples of 48 kHz; None if it is no Opus packet.
-
-    RFC 6716 §3.1 and the rules of §3.4 that need no decoding.
-    """
-    if not packet:
+def _samples(packet: bytes) -> int | None:
+    try:
+        return packet_samples(packet, GRANULE_RATE_HZ)
+    except OpusPacketError:
         return None
-    code = packet[0] & 3
-    if code == _CODE_ANY:
-        frames = packet[1] & _COUNT if len(packet) > 1 else 0
-    else:
-        frames = 1 if code == 0 else 2
-    uneven = code == _CODE_TWO_EQUAL and len(packet) % 2 == 0
-    too_long = code == 0 and len(packet) > 1 + _LONGEST_FRAME_BYTES
-    samples = frames * _frame_samples(packet[0] >> 3)
-    return None if uneven or too_long or not 0 < samples <= _LONGEST_PACKET else samples
-
-
-def _frame_samples(config: int) -> int:
-    if config < _FIRST_HYBRID:
-        return _SILK[config % 4]
-    return _HYBRID[config % 2] if config < _FIRST_CELT else _CELT[config % 4]
 
 
 def _file(packets: Sequence[tuple[bytes, int]]) -> Iterator[bytes]:
