@@ -1,0 +1,136 @@
+"""The rubrics at hand: the ones that ship, and those that a school drops into its folder.
+
+A rubric of the folder with the id and version of one that ships stands in its place. A file with
+mistakes costs only itself: it is named in `problems`, the others are used.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from etude.documents import DocumentInvalidError
+from etude.events.canonical import canonical
+from etude.events.model import Event
+from etude.rubric.errors import RubricFileUnreadableError, RubricUnknownError
+from etude.rubric.loading import load_rubric
+from etude.rubric.model import Rubric
+
+SUFFIXES: Final = (".yaml", ".yml")
+_NUMBERS: Final = re.compile(r"\d+")
+
+
+class RubricLibrary:
+    """Rubrics by id and version. Read once; frozen."""
+
+    def __init__(
+        self,
+        rubrics: Iterable[Rubric],
+        problems: tuple[DocumentInvalidError | RubricFileUnreadableError, ...] = (),
+    ) -> None:
+        """Take rubrics; of two with one id and version the later one counts."""
+        self._by_key = {rubric.key: rubric for rubric in rubrics}
+        self.problems = problems
+
+    @classmethod
+    def load(cls, folder: Path | None = None) -> Self:
+        """Read the shipped rubrics and, if it exists, `folder`."""
+        problems: list[DocumentInvalidError | RubricFileUnreadableError] = []
+        shipped = files("etude.rubric").joinpath("rubrics")
+        rubrics = [
+            load_rubric(entry.read_text("utf-8"), entry.name)
+            for entry in shipped.iterdir()
+            if entry.name.endswith(SUFFIXES)
+        ]
+        own = sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
+        for file in own:
+            if file.suffix in SUFFIXES:
+                try:
+                    rubrics.append(read_rubric(file))
+                except (DocumentInvalidError, RubricFileUnreadableError) as error:
+                    problems.append(error)
+        return cls(rubrics, tuple(problems))
+
+    @property
+    def rubrics(self) -> tuple[Rubric, ...]:
+        """Every rubric, by id, oldest version first."""
+        return tuple(sorted(self._by_key.values(), key=_age))
+
+    def get(self, name: str) -> Rubric:
+        """Return `id@version`, or the newest version of an id.
+
+        Raises:
+            RubricUnknownError: there is none.
+        """
+        found = self._by_key.get(name)
+        if found is None:
+            found = self._newest(one for one in self._by_key.values() if one.id == name)
+        if found is None:
+            raise RubricUnknownError(rubric=name[:128])
+        return found
+
+    def of_session(self, start: Event | None) -> Rubric:
+        """Return the rubric of a session from its `session_start` (`rulings.md` 3).
+
+        `meta.rubric {id, version}` names it; a bare `rubric_version` is looked for among the
+        rubrics that declare the session's instrument; without any version the newest of them.
+
+        Raises:
+            RubricUnknownError: nothing names one that is at hand.
+        """
+        value = start.value if start is not None and isinstance(start.value, dict) else {}
+        meta = start.meta if start is not None and isinstance(start.meta, dict) else {}
+        named = meta.get("rubric")
+        if isinstance(named, dict) and isinstance(named.get("id"), str):
+            version = named.get("version")
+            return self.get(f"{named['id']}@{version}" if version else named["id"])
+        instrument, version = value.get("instrument"), value.get("rubric_version")
+        found = self._newest(
+            one
+            for one in self._by_key.values()
+            if instrument in one.instruments and version in {None, one.version}
+        )
+        if found is None:
+            raise RubricUnknownError(rubric=f"{instrument} {version or ''}".strip()[:128])
+        return found
+
+    def _newest(self, rubrics: Iterable[Rubric]) -> Rubric | None:
+        return max(rubrics, key=lambda one: (version_key(one.version), one.id), default=None)
+
+
+def read_rubric(file: Path) -> Rubric:
+    """Read one file.
+
+    Raises:
+        RubricFileUnreadableError: it is not there, or no text in UTF-8.
+        DocumentInvalidError: it has mistakes.
+    """
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "UTF-8"
+        raise RubricFileUnreadableError(file=str(file), reason=reason) from error
+    return load_rubric(text, str(file))
+
+
+def rubric_json(rubric: Rubric) -> bytes:
+    """Return a rubric in its canonical form (RFC 8785): what a digest is made of, and kept."""
+    return canonical(msgspec.to_builtins(rubric))
+
+
+def rubric_digest(rubric: Rubric) -> str:
+    """Return the sha256 of a rubric's canonical form: comments and layout do not count."""
+    return hashlib.sha256(rubric_json(rubric)).hexdigest()
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return what versions are ordered by: `v1.10` is newer than `v1.9`."""
+    return tuple(int(number) for number in _NUMBERS.findall(version))
+
+
+def _age(rubric: Rubric) -> tuple[str, tuple[int, ...]]:
+    return (rubric.id, version_key(rubric.version))
