@@ -1,0 +1,82 @@
+"""The recording window of one step: how long it is, what falls into it, what turn it leaves. Pure.
+
+All instants are seconds of the event loop's clock.
+"""
+
+from typing import Any, Final
+
+from etude.practice.records import LISTEN_RATIO_MAX, LISTEN_RATIO_MIN, WINDOW_MIN_MS, Turn
+from etude.practice.voice import is_voice, packet_ms
+
+GRACE_S: Final = 0.4
+"""How long after its end what arrives late still belongs to a window."""
+QUEUE_MS: Final = 2_400
+"""What a device may hold back, and then send at once (40 packets)."""
+
+
+def window_ms(duration_ms: int, ratio: float) -> int:
+    """Return how long the learner has after a clip of `duration_ms` (`rulings.md` 15).
+
+    max(800, ratio x duration), the ratio clamped to 1.2 to 1.5.
+    """
+    clamped = min(max(ratio, LISTEN_RATIO_MIN), LISTEN_RATIO_MAX)
+    return max(WINDOW_MIN_MS, round(clamped * duration_ms))
+
+
+class Window:
+    """What arrives between the end of a clip and the beginning of the next.
+
+    Attributes:
+        step_index: from 0.
+        duration_ms: of the clip before it.
+        length_ms: how long it is open.
+        opened_s: when it opened: the arrival of the clip's end.
+        closes_s: when its timer is due.
+        heard: whether voice has come.
+        text: what was recognised last, None = nothing.
+    """
+
+    def __init__(self, step_index: int, duration_ms: int, length_ms: int, opened_s: float) -> None:
+        """Open it."""
+        self.step_index = step_index
+        self.duration_ms = duration_ms
+        self.length_ms = length_ms
+        self.opened_s = opened_s
+        self.closes_s = opened_s + length_ms / 1000
+        self.heard = False
+        self.text: str | None = None
+        self._packets: list[bytes] = []
+        self._kept_ms = 0.0
+
+    def takes(self, at_s: float) -> bool:
+        """Whether what was said or has arrived at that time belongs here."""
+        return self.opened_s <= at_s <= self.closes_s + GRACE_S
+
+    def hear(self, packet: bytes) -> None:
+        """Keep a packet; more than a microphone can fill is dropped."""
+        if self._kept_ms > self.length_ms + GRACE_S * 1000 + QUEUE_MS:
+            return
+        self._kept_ms += packet_ms(packet)
+        self._packets.append(packet)
+        self.heard = self.heard or is_voice(packet)
+
+    def cut_short(self, at_s: float) -> None:
+        """End it before its timer."""
+        self.length_ms = max(0, min(self.length_ms, round((at_s - self.opened_s) * 1000)))
+
+    def turn(
+        self, prompt_text: str, expected_text: str | None, detail: dict[str, Any] | None = None
+    ) -> Turn:
+        """Return what it leaves."""
+        return Turn(
+            step_index=self.step_index,
+            prompt_text=prompt_text,
+            expected_text=expected_text,
+            asr_text=self.text,
+            heard=self.heard,
+            packets=tuple(self._packets),
+            frame_ms=round(packet_ms(self._packets[0])) if self._packets else 0,
+            duration_ms=self.duration_ms,
+            window_ms=self.length_ms,
+            detail=detail,
+        )

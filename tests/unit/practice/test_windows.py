@@ -1,0 +1,88 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etude.practice.records import LONGEST_CLIP_MS, WINDOW_MIN_MS
+from etude.practice.voice import is_voice, packet_ms
+from etude.practice.windows import GRACE_S, QUEUE_MS, Window, window_ms
+
+VOICE = bytes([0x58, *range(80)])
+
+
+@given(st.integers(0, LONGEST_CLIP_MS), st.floats(allow_nan=False))
+def test_a_window_is_as_long_as_the_rule_says(duration_ms: int, ratio: float) -> None:
+    """max(800, clamp(ratio, 1.2, 1.5) x duration), to the nearest millisecond."""
+    found = window_ms(duration_ms, ratio)
+    exact = max(800.0, min(max(ratio, 1.2), 1.5) * duration_ms)
+    assert math.isclose(found, exact, abs_tol=0.5)
+
+
+@given(st.integers(0, LONGEST_CLIP_MS), st.integers(0, LONGEST_CLIP_MS))
+def test_a_longer_clip_never_has_a_shorter_window(one: int, other: int) -> None:
+    """The window grows with the clip, and never falls below its minimum."""
+    short, long = sorted((one, other))
+    assert WINDOW_MIN_MS <= window_ms(short, 1.2) <= window_ms(long, 1.2)
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "ratio", "expected"),
+    [(0, 1.2, 800), (666, 1.2, 800), (667, 1.2, 800), (2350, 1.2, 2820), (2000, 9.0, 3000)],
+)
+def test_windows_that_the_source_names(duration_ms: int, ratio: float, expected: int) -> None:
+    """Short clips have 800 ms, others 1.2 times, at most 1.5 times."""
+    assert window_ms(duration_ms, ratio) == expected
+
+
+def test_what_is_late_still_belongs_to_the_window() -> None:
+    """Until 400 ms after its end; neither before it opened nor later."""
+    window = Window(0, 1000, 1200, opened_s=10.0)
+    assert window.takes(10.0)
+    assert window.takes(11.2 + GRACE_S - 0.001)
+    assert not window.takes(9.999)
+    assert not window.takes(11.2 + GRACE_S + 0.001)
+
+
+def test_silence_is_kept_but_is_not_heard() -> None:
+    """DTX packets and comfort noise stay in the recording; nobody spoke."""
+    window = Window(0, 1000, 1200, opened_s=0.0)
+    for packet in (b"\x58", b"\x58\x00", bytes([0x58] * 17)):
+        window.hear(packet)
+    turn = window.turn("/a/b/lessons/c/01.mp3", None)
+    assert (turn.heard, len(turn.packets), turn.frame_ms) == (False, 3, 60)
+
+
+def test_a_window_holds_no_more_than_a_microphone_can_fill() -> None:
+    """Somebody who floods the window fills no memory."""
+    window = Window(0, 1000, 1200, opened_s=0.0)
+    for _ in range(10_000):
+        window.hear(VOICE)
+    kept = window.turn("", None).packets
+    assert len(kept) * 60 <= 1200 + GRACE_S * 1000 + QUEUE_MS + 60
+
+
+@pytest.mark.parametrize(
+    ("packet", "expected_ms"),
+    [
+        (b"", 0.0),
+        (b"\x58", 60.0),  # SILK, wide band, one frame of 60 ms: the firmware's
+        (b"\x48\x00", 20.0),
+        (b"\x49\x00", 40.0),  # two frames of 20 ms
+        (b"\x4b\x03", 60.0),  # three frames of 20 ms, counted
+        (b"\x4b", 0.0),
+        (b"\x78\x00", 20.0),  # hybrid
+        (b"\x80\x00", 2.5),  # CELT
+        (b"\xf8\x00", 20.0),
+    ],
+)
+def test_a_packet_tells_how_long_it_lasts(packet: bytes, expected_ms: float) -> None:
+    """By its first bytes (RFC 6716 §3.1)."""
+    assert packet_ms(packet) == expected_ms
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_last_a_finite_time(packet: bytes) -> None:
+    """Garbage has a length, too, and never raises."""
+    assert 0 <= packet_ms(packet) <= 63 * 60
+    assert is_voice(packet) == (len(packet) >= 25)
