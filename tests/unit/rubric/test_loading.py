@@ -1,0 +1,170 @@
+"""Rubrics as files: every mistake with its line, and the library of those at hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etude.documents import DocumentInvalidError
+from etude.events.model import Event
+from etude.events.ndjson import decode_line
+from etude.rubric.compiling import compile_table
+from etude.rubric.errors import RubricFileUnreadableError, RubricUnknownError
+from etude.rubric.library import RubricLibrary, read_rubric, rubric_digest, version_key
+from etude.rubric.loading import load_rubric
+from etude.rubric.polarity import PolarityTable
+from etude.rubric.recap import PhaseCounts, recap
+from etude.testing.samples import sample_lines
+
+SMALL = """\
+id: small
+version: v1
+locale: {en: Small}
+instruments: [whistle]
+phases:
+  - {id: operation}
+signals:
+  tune:
+    primitive: quality
+    observe: {event_types: [audio_observation]}
+    measure: {audio_observation: value.accuracy}
+dimensions:
+  tune: {from: [{signal: tune}]}
+"""
+
+
+def violin() -> list[Event]:
+    lines = enumerate(sample_lines("violin-3min"), 1)
+    return [decode_line(line, number) for number, line in lines]
+
+
+def started(value: dict[str, Any], meta: dict[str, Any] | None = None) -> Event:
+    return Event(
+        event_id="e1",
+        session_id="s1",
+        ts=0.0,
+        event_type="session_start",
+        signal="session_begin",
+        value=value,
+        meta=meta,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "to", "code", "line"),
+    [
+        ("primitive: quality", "primitive: qualty", "DOCUMENT_NOT_ONE_OF", 9),
+        ("measure: {", "mesure: {", "DOCUMENT_UNKNOWN_KEY", 11),
+        ("value.accuracy", "value.__class__()", "DOCUMENT_OUT_OF_BOUNDS", 11),
+        ("    measure: {audio_observation: value.accuracy}\n", "", "DOCUMENT_RULE", 8),
+        ("[audio_observation]", "[audio_observatio]", "DOCUMENT_NOT_ONE_OF", 10),
+        ("{signal: tune}", "{signal: tone}", "DOCUMENT_UNKNOWN_NAME", 13),
+        ("{signal: tune}", "{signal: tune}, {signal: tune}", "DOCUMENT_TWICE", 13),
+        ("primitive: quality", "primitive: sequence", "DOCUMENT_RULE", 8),
+        ("primitive: quality", "primitive: quality\n    at_least: 2", "DOCUMENT_RULE", 10),
+        ("primitive: quality", "primitive: quality\n    grade: {worst: 1}", "DOCUMENT_RULE", 10),
+        (
+            "primitive: quality",
+            "primitive: quality\n    grade: {worst: 1, best: 1}",
+            "DOCUMENT_RULE",
+            10,
+        ),
+        (
+            "primitive: quality",
+            "primitive: timing\n    band: {at_least: 9, at_most: 8, zero_below: 1, zero_above: 20}",
+            "DOCUMENT_RULE",
+            10,
+        ),
+        (
+            "primitive: quality",
+            "primitive: quality\n    polarity: {positive: {at_least: 1, at_most: 2}}",
+            "DOCUMENT_RULE",
+            10,
+        ),
+        (
+            "primitive: quality",
+            "primitive: quality\n    phases: [warmup]",
+            "DOCUMENT_UNKNOWN_NAME",
+            10,
+        ),
+        ("{id: operation}", "{id: operation}\n  - {id: operation}", "DOCUMENT_TWICE", 7),
+        ("version: v1", "version: one", "DOCUMENT_OUT_OF_BOUNDS", 2),
+        (
+            "dimensions:",
+            "safety_gates: [{signal: tune, cap: 50}]\ndimensions:",
+            "DOCUMENT_RULE",
+            12,
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(change: str, to: str, code: str, line: int) -> None:
+    """File, line and reason of each mistake; a rubric with one is not used."""
+    with pytest.raises(DocumentInvalidError) as caught:
+        load_rubric(SMALL.replace(change, to, 1), "small.yaml")
+    found = [(part.code, part.params["line"], part.params["file"]) for part in caught.value.parts]
+    assert (code, line, "small.yaml") in found
+
+
+def test_the_sample_session_finds_its_rubric() -> None:
+    """Instrument violin and rubric_version v1.2 are violin-basic@v1.2 (rulings 3)."""
+    library = RubricLibrary.load()
+    assert library.problems == ()
+    events = violin()
+    assert library.of_session(events[0]).key == "violin-basic@v1.2"
+
+
+def test_a_session_names_its_rubric_or_there_is_none(tmp_path: Path) -> None:
+    """`meta.rubric` wins; without a version the newest; an unknown one is no guess."""
+    for version in ("v1.9", "v1.10"):
+        (tmp_path / f"{version}.yaml").write_text(
+            SMALL.replace("version: v1", f"version: {version}")
+        )
+    library = RubricLibrary.load(tmp_path)
+    named = started({"instrument": "violin"}, {"rubric": {"id": "small", "version": "v1.9"}})
+    assert library.of_session(named).key == "small@v1.9"
+    assert library.of_session(started({}, {"rubric": {"id": "small"}})).key == "small@v1.10"
+    assert library.of_session(started({"instrument": "whistle"})).key == "small@v1.10"
+    for start in (
+        None,
+        started({}),
+        started({"instrument": "whistle", "rubric_version": "v7"}),
+        started({"instrument": "violin"}, {"rubric": {"id": "other"}}),
+        started({"instrument": ["violin"]}, {"rubric": "small"}),
+    ):
+        with pytest.raises(RubricUnknownError):
+            library.of_session(start)
+
+
+def test_a_bad_file_costs_only_itself(tmp_path: Path) -> None:
+    """The others are used; the problem names the file."""
+    (tmp_path / "bad.yaml").write_text("id: 7\n")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe")
+    (tmp_path / "good.yaml").write_text(SMALL)
+    library = RubricLibrary.load(tmp_path)
+    assert library.get("small").key == "small@v1"
+    assert {type(problem) for problem in library.problems} == {
+        DocumentInvalidError,
+        RubricFileUnreadableError,
+    }
+
+
+def test_layout_does_not_change_a_digest(tmp_path: Path) -> None:
+    """Comments and order of keys are free; a number is not."""
+    file = tmp_path / "small.yaml"
+    file.write_text("# a comment\n" + SMALL)
+    rubric = load_rubric(SMALL, "small.yaml")
+    assert rubric_digest(read_rubric(file)) == rubric_digest(rubric)
+    changed = load_rubric(SMALL.replace("{signal: tune}", "{signal: tune, weight: 2}"), "x")
+    assert rubric_digest(changed) != rubric_digest(rubric)
+    assert version_key("v1.10") > version_key("v1.9")
+
+
+def test_the_recap_of_a_rubric_counts_as_the_default_one() -> None:
+    """The sample through violin-basic: 2/0/0, 4/1/0, 0/0/0, as by the default table."""
+    table = PolarityTable(compile_table(RubricLibrary.load().get("violin-basic")))
+    made = recap(violin(), table)
+    assert made.phase_summary == {
+        "preparation": PhaseCounts(2, 0, 0),
+        "operation": PhaseCounts(4, 1, 0),
+        "cleanup": PhaseCounts(0, 0, 0),
+    }
