@@ -61,7 +61,7 @@ class Clip(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
 
 
-class Lesson(msgspec.Struct, frozen=True, kw_only=True):
+class Lesson(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A folder of clips, whole and in order."""
 
     app_id: str

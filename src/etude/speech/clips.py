@@ -3,7 +3,7 @@
 import msgspec
 
 
-class EncodedClip(msgspec.Struct, frozen=True, kw_only=True):
+class EncodedClip(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A mono clip in Opus packets of one length.
 
     Attributes:
