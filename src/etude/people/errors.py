@@ -163,3 +163,81 @@ class ExportTargetError(ConflictError):
     """The file of an export exists already or cannot be written; nothing was left behind."""
 
     code = "EXPORT_TARGET"
+
+
+class CommandUnknownError(NotFoundError):
+    """The device was given no command with this `msg_id`, or it was settled too long ago."""
+
+    code = "COMMAND_UNKNOWN"
+
+
+class MessageIdTakenError(ConflictError):
+    """The `msg_id` names another command already. The same one may be sent again and again."""
+
+    code = "MESSAGE_ID_TAKEN"
+
+
+class DeviceCredentialInvalidError(UnauthenticatedError):
+    """A device's credential is malformed, forged, or signed with a key that is not accepted."""
+
+    code = "DEVICE_CREDENTIAL_INVALID"
+
+
+class DeviceCredentialExpiredError(UnauthenticatedError):
+    """A device's credential was valid once; the device gets another at its next start."""
+
+    code = "DEVICE_CREDENTIAL_EXPIRED"
+
+
+class DeviceKeyMissingError(EtudeError):
+    """A key that signs devices' credentials is not there, cannot be read, or is no key."""
+
+    code = "DEVICE_KEY_MISSING"
+
+
+class BindCodeUnknownError(NotFoundError):
+    """No device shows this code."""
+
+    code = "BIND_CODE_UNKNOWN"
+
+
+class BindCodeExpiredError(GoneError):
+    """The code's time is over; the device shows another one."""
+
+    code = "BIND_CODE_EXPIRED"
+
+
+class BindCodeUsedError(ConflictError):
+    """Somebody has bound a device with this code already."""
+
+    code = "BIND_CODE_USED"
+
+
+class BindProofMissingError(ConflictError):
+    """The device names a serial number whose key is known, and has not proven it yet."""
+
+    code = "BIND_PROOF_MISSING"
+
+
+class DeviceBoundElsewhereError(ConflictError):
+    """The device is bound with another client id; binding it anew must be asked for."""
+
+    code = "DEVICE_BOUND_ELSEWHERE"
+
+
+class DeviceNotBoundError(ConflictError):
+    """The device is not bound."""
+
+    code = "DEVICE_NOT_BOUND"
+
+
+class SerialKeyInvalidError(InvalidError):
+    """A line of a file of serial numbers and keys is not `serial,key`; keys are never shown."""
+
+    code = "SERIAL_KEY_INVALID"
+
+
+class SerialKeysUnreadableError(EtudeError):
+    """The file that keeps the keys of serial numbers is damaged."""
+
+    code = "SERIAL_KEYS_UNREADABLE"

@@ -14,6 +14,7 @@ class Scope(StrEnum):
     SESSIONS_WRITE = "sessions:write"  # upload events and recordings
     SESSIONS_READ = "sessions:read"  # read sessions, recaps, reports
     UPLOAD_ON_BEHALF = "upload:on-behalf"  # upload for a device that the request names
+    GATEWAY_LINK = "gateway:link"  # hold a gateway's link: devices online, commands to them
     LEARNERS_READ = "learners:read"  # read who the learners are
     OPERATE = "operate"  # everything, and only this: people, devices, tokens, audit
 

@@ -7,6 +7,7 @@ Surrogate keys are never used twice, so that an audit entry can never point at s
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -139,5 +140,110 @@ audit = Table(
     Column("detail", Text, nullable=False),
     Index("ix_audit_subject", "subject_kind", "subject_key", "audit_key"),
     Index("ix_audit_actor", "actor_kind", "actor_key", "audit_key"),
+    sqlite_autoincrement=True,
+)
+
+# A gateway process that is linked to a web process: a lease, renewed by the web process that holds
+# the link. Behind its end the gateway counts as away, and its devices as offline.
+gateway_link = Table(
+    "gateway_link",
+    metadata,
+    Column("gateway_id", String(64), primary_key=True),
+    Column("link_id", String(36), nullable=False),
+    Column("reaches_offline", Boolean, nullable=False),  # it has a broker: rulings.md 23
+    Column("since_us", BigInteger, nullable=False),
+    Column("renewed_us", BigInteger, nullable=False),
+)
+
+# The newest connection of a device, as its gateway told. Counts while the gateway's lease does.
+device_presence = Table(
+    "device_presence",
+    metadata,
+    Column("device_key", ForeignKey("device.device_key"), primary_key=True, autoincrement=False),
+    Column("gateway_id", String(64), nullable=False, index=True),
+    Column("link_id", String(36), nullable=False),
+    Column("connection_id", String(64), nullable=False),
+    Column("since_us", BigInteger, nullable=False),
+)
+
+# What a gateway is to do with a device. `next_try_us` is null once it is settled; `gateway_id` is
+# set where only one gateway can do it; `sent_to` is the gateway that has it.
+gateway_command = Table(
+    "gateway_command",
+    metadata,
+    Column("command_key", _Key, primary_key=True),
+    Column("msg_id", String(64), nullable=False, unique=True),
+    Column("device_key", ForeignKey("device.device_key"), nullable=False, index=True),
+    Column("action", String(32), nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("gateway_id", String(64)),
+    Column("state", String(16), nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("sent_to", String(64)),
+    Column("created_us", BigInteger, nullable=False),
+    Column("expires_us", BigInteger, nullable=False),
+    Column("next_try_us", BigInteger, index=True),
+    Column("settled_us", BigInteger, index=True),
+    Column("code", Integer),
+    Column("message", String(200)),
+    CheckConstraint(
+        "(state IN ('waiting', 'sent') AND next_try_us IS NOT NULL AND settled_us IS NULL)"
+        " OR (state IN ('done', 'refused', 'expired') AND next_try_us IS NULL"
+        " AND settled_us IS NOT NULL)",
+        name="state",
+    ),
+    sqlite_autoincrement=True,
+)
+
+# "What gateways cache about this subject has changed": a kind and a surrogate key, never the
+# content, which is read when it is sent. Removed after minutes: a link begins with a snapshot.
+gateway_change = Table(
+    "gateway_change",
+    metadata,
+    Column("change_key", _Key, primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("subject_key", BigInteger, nullable=False),
+    Column("at_us", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# A device that may connect: with the client id that it had when its code was typed (rulings.md 43).
+# `client_id` is null once it was unbound. Credentials issued before `valid_from_us` are revoked.
+device_binding = Table(
+    "device_binding",
+    metadata,
+    Column("device_key", ForeignKey("device.device_key"), primary_key=True, autoincrement=False),
+    Column("client_id", String(128)),
+    Column("serial", String(64)),
+    Column("bound_us", BigInteger, nullable=False),
+    Column("valid_from_us", BigInteger, nullable=False),
+)
+
+# A code that a device shows, as its gateway told. Used and expired ones stay for a while, so that
+# whoever types one is told which it is.
+device_bind_code = Table(
+    "device_bind_code",
+    metadata,
+    Column("code", String(6), primary_key=True),
+    Column("device_id", String(128), nullable=False, index=True),
+    Column("client_id", String(128), nullable=False),
+    Column("board", String(64), nullable=False),
+    Column("version", String(32), nullable=False),
+    Column("serial", String(64), nullable=False),
+    Column("proof", String(16), nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    Column("expires_us", BigInteger, nullable=False, index=True),
+    Column("used_us", BigInteger),
+)
+
+# A single credential that is refused, until `forget_us`, when it has expired anyway.
+device_credential_revocation = Table(
+    "device_credential_revocation",
+    metadata,
+    Column("revocation_key", _Key, primary_key=True),
+    Column("credential_id", String(64), nullable=False, unique=True),
+    Column("device_key", ForeignKey("device.device_key"), nullable=False, index=True),
+    Column("revoked_us", BigInteger, nullable=False),
+    Column("forget_us", BigInteger, nullable=False, index=True),
     sqlite_autoincrement=True,
 )

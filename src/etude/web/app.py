@@ -8,22 +8,36 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from etude.settings import Role
-from etude.web import health, openapi, people, sessions, uploads
+from etude.web import (
+    agent_reports,
+    device_actions,
+    health,
+    openapi,
+    people,
+    sessions,
+    task_instances,
+    uploads,
+)
 from etude.web.addresses import before_request, what_is_taken
 from etude.web.auth import guard
 from etude.web.bodies import JsonRequest
 from etude.web.declared import declaration
+from etude.web.envelope import answer_failure
 from etude.web.front import BodyLimits, Front
-from etude.web.problems import JSON_LIMIT_BYTES, answer_problem
+from etude.web.problems import JSON_LIMIT_BYTES
 from etude.web.services import Services
+from etude.web.upgrades import ROLES, LinkEndpoint
 
 # Each noun's module exports `route_handlers`; a new one is added here.
 ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *health.route_handlers,
     *openapi.route_handlers,
     *people.route_handlers,
+    *device_actions.route_handlers,
     *uploads.route_handlers,
     *sessions.route_handlers,
+    *task_instances.route_handlers,
+    *agent_reports.route_handlers,
 )
 
 
@@ -43,7 +57,7 @@ def create_app(
         route_handlers=served,
         guards=[guard],
         before_request=before_request,
-        exception_handlers={Exception: answer_problem},
+        exception_handlers={Exception: answer_failure},
         state=State(
             {"services": services, "readiness": health.Readiness(), "route_handlers": served}
         ),
@@ -55,7 +69,10 @@ def create_app(
         pdb_on_exception=False,
     )
     litestar.state["takes"] = what_is_taken(litestar)
-    return Front(litestar, services.in_flight, limits or BodyLimits())
+    sockets = LinkEndpoint(
+        services.links, services.authenticator, served=services.settings.role in ROLES
+    )
+    return Front(litestar, sockets, services.in_flight, limits or BodyLimits())
 
 
 def served_routes(

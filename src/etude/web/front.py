@@ -56,16 +56,24 @@ class Front:
     def __init__(
         self,
         app: App,
+        sockets: App,
         in_flight: InFlight,
         limits: BodyLimits,
     ) -> None:
-        """Wrap `app`; what a request holds of `in_flight` is released at its end."""
+        """Wrap `app`; what a request holds of `in_flight` is released at its end.
+
+        `sockets` gets what wants to become a WebSocket.
+        """
         self._app = app
+        self._sockets = sockets
         self._in_flight = in_flight
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the ASGI server."""
+        if scope["type"] == "websocket":
+            await self._sockets(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import structlog
 import uvicorn
 
+from etude.gateway.link_messages import MAX_FRAME_BYTES, PING_S
 from etude.settings import Settings
 from etude.store import migrations
 from etude.web.app import create_app
@@ -42,16 +43,21 @@ def run(settings: Settings, listener: socket.socket, announce: Callable[[], None
 async def _serve(settings: Settings, listener: socket.socket, announce: Callable[[], None]) -> None:
     await migrations.check(settings.database_url)
     async with open_services(settings) as services:
-        server = _Server(_configure(create_app(services)), announce)
+        server = _Server(configure(create_app(services)), announce)
         await server.serve(sockets=[listener])
     log.info("stopped", action="web.stopped")
 
 
-def _configure(app: Front) -> uvicorn.Config:
+def configure(app: Front) -> uvicorn.Config:
+    """Return how uvicorn is to serve `app`: bounds, protocols, no logs of its own."""
     return uvicorn.Config(
         app,
         http=_protocol(),
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=MAX_FRAME_BYTES,
+        ws_ping_interval=PING_S,
+        ws_ping_timeout=PING_S,
+        ws_per_message_deflate=False,
         lifespan="off",  # `open_services` is the lifetime
         log_config=None,
         access_log=False,

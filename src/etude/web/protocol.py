@@ -11,11 +11,13 @@ from typing import Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from etude import i18n
+from etude.gateway.link_messages import PATH
 from etude.web.context import RequestContext
 from etude.web.errors import RequestMalformedError
 from etude.web.problems import MEDIA_TYPE, document
 
 HEAD_S: Final = 20.0
+LINK: Final = PATH.encode()
 
 
 class Protocol(HttpToolsProtocol):
@@ -42,6 +44,13 @@ class Protocol(HttpToolsProtocol):
         """The caller is gone."""
         self._forget_head()
         super().connection_lost(exc)
+
+    def _should_upgrade(self) -> bool:
+        """Whether to speak WebSocket: at one address; elsewhere the wish is passed over.
+
+        A server may do that (RFC 9110 §7.8), and the request is answered as the others are.
+        """
+        return self.url.partition(b"?")[0] == LINK and super()._should_upgrade()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are for its log
         """Answer what is no HTTP, and end the connection."""
