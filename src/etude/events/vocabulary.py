@@ -65,6 +65,8 @@ VOCABULARY: Final[Mapping[str, EventType]] = {
         EventType("signal_contested", "triple", "0.5"),
         EventType("signal_reviewed", "server", "0.5"),
         EventType("listen_window_closed", "lifecycle", "0.5"),
+        EventType("task_event", "lifecycle", "0.5", ("reported",)),
+        EventType("chat_message", "lifecycle", "0.5", ("user", "agent", "tool")),
         EventType("connection_lost", "lifecycle", "0.5", ("connection_lost",)),
         EventType("connection_resumed", "lifecycle", "0.5", ("connection_resumed",)),
     )

@@ -4,12 +4,13 @@ Pure: bytes in, values out. A bad line is refused by itself, with its number and
 neighbours stand (`events.md §Upload`).
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from etude.events.errors import BadTypeError
-from etude.events.ndjson import LineError, Scanned, scan_body
+from etude.events.ndjson import LineError, Scanned, scan_body, scan_line
 from etude.events.strict import decode_any
 from etude.sessions.errors import NoValidLineError, TooManyLinesError
 from etude.sessions.session_time import DeviceStart, read_device_start
@@ -64,6 +65,16 @@ def read_batch(body: bytes, session_id: str) -> Batch:
     if rejected and not events:
         raise NoValidLineError(*errors, rejected=rejected)
     return _batch(session_id, events, rejected, errors)
+
+
+def server_batch(lines: Sequence[bytes], session_id: str) -> Batch:
+    """Read lines that this server made: all of them or none.
+
+    Raises:
+        LineError: the first that breaks a rule.
+    """
+    events = [SentEvent(scan_line(line, n, session_id), line) for n, line in enumerate(lines, 1)]
+    return _batch(session_id, events, 0, [])
 
 
 def _batch(

@@ -89,3 +89,21 @@ class MediaTypeMissingError(MalformedError):
     """A recording came without a usable `Content-Type`."""
 
     code = "MEDIA_TYPE_MISSING"
+
+
+class InstanceUnknownError(NotFoundError):
+    """No such task instance, or not one that the asker may know of."""
+
+    code = "INSTANCE_UNKNOWN"
+
+
+class InstancePartUnusableError(InvalidError):
+    """A part of a task instance (`place`) cannot be an event: too long, or no usable values."""
+
+    code = "INSTANCE_PART_UNUSABLE"
+
+
+class RecordingUnusableError(InvalidError):
+    """The recording of a chat report is not what it must be (`reason`: base64, WAV)."""
+
+    code = "RECORDING_UNUSABLE"

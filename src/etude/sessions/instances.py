@@ -10,14 +10,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from etude.events.ndjson import decode_line
 from etude.people.devices import get_device_by_key
 from etude.people.learners import get_learner_by_key
+from etude.people.records import Principal
 from etude.people.tables import device, learner
 from etude.sessions import reading, repository
 from etude.sessions.errors import SessionTooLongError
+from etude.sessions.ingest import Ingest
+from etude.sessions.instance_puts import InstancePut, batch_of, groups, identify, settle
 from etude.sessions.projectors import Stored
-from etude.sessions.records import SessionRow
+from etude.sessions.records import Answer, SessionRow, Upload
 from etude.sessions.tables import session, session_event, task_instance
 from etude.sessions.turns import HEAD_TYPES, About, Folded, Head, Received, fold, named_task
 from etude.store.dialects import insert_if_absent
+from etude.store.engine import Database
 from etude.store.work import UnitOfWork
 
 # What one instance may hold in memory; a lesson of a hundred clips has some 200 KiB.
@@ -32,6 +36,13 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     session_key: int
     head: Head
+
+
+class Sender(msgspec.Struct, frozen=True, kw_only=True):
+    """Who puts an instance, and the device that it is put for."""
+
+    principal: Principal
+    device_key: int | None
 
 
 class InstanceProjector:
@@ -93,7 +104,36 @@ async def listed(
     return found
 
 
-async def known_ids(
+async def put(
+    database: Database,
+    ingest: Ingest,
+    session_id: str,
+    sent: InstancePut,
+    sender: Sender,
+) -> Answer:
+    """Store what another server says about an instance; return what ingest answers.
+
+    Raises:
+        InstancePartUnusableError, TooManyLinesError, SessionTooLongError: nothing was stored.
+        SessionForeignError, SessionErasedError, LearnerErasedError, DeviceNotNamedError: as for
+            every upload.
+    """
+    async with database.read() as connection:
+        record = await repository.find(connection, session_id)
+        stored = None if record is None else await load(connection, record)
+        said = [identify(session_id, group) for group in groups(sent, stored)]
+        ids = [event_id for each in said for event_id in each.events]
+        known = set() if record is None else await _known(connection, record.session_key, ids)
+    device_key = sender.device_key
+    if device_key is None and record is not None and sender.principal.kind == "service":
+        device_key = record.device_key
+    batch = batch_of(session_id, settle(session_id, said, stored, known))
+    return await ingest.receive(
+        Upload(principal=sender.principal, device_key=device_key, batch=batch)
+    )
+
+
+async def _known(
     connection: AsyncConnection, session_key: int, event_ids: Sequence[str]
 ) -> set[str]:
     """Return those of the ids that the session has events of."""

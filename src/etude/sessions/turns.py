@@ -17,7 +17,6 @@ import msgspec
 from etude.events.model import Event
 
 Status = Literal["running", "completed", "cancelled"]
-Number: TypeAlias = int | float
 MAX_STEP: Final = 100_000
 """Steps from this number on belong to no lesson: their events make no turn."""
 
@@ -40,7 +39,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a method found in a turn; null when it could not tell (`rulings.md` 24)."""
 
     method: str
-    value: Number | None
+    value: float | None  # a whole number stays one
     unit: str | msgspec.UnsetType | None = msgspec.UNSET
     detail: Any = msgspec.UNSET
 
@@ -53,8 +52,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     expected_text: str | None = None
     asr_text: str | None = None
     audio_id: str | None = None
-    duration_ms: Number | None = None
-    window_ms: Number | None = None
+    duration_ms: float | None = None
+    window_ms: float | None = None
     metrics: tuple[Metric, ...] = ()
     assessed_at: int | None = None
 

@@ -27,12 +27,13 @@ class Access(StrEnum):
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """A body that the handler reads by itself (`etude.web.bodies`)."""
+    """A body that the handler reads by itself (`etude.web.bodies`); `model` if it is JSON."""
 
     media_types: tuple[str, ...]
     limit_bytes: int
     description: str
     compressible: bool = False
+    model: type[msgspec.Struct] | None = None
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +43,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...]
     raises: tuple[type[EtudeError], ...] = ()
     body: Body | None = None
+    envelope: bool = False
 
     @property
     def public(self) -> bool:
@@ -59,6 +61,7 @@ def declared(
     needs: str | tuple[str, ...],
     raises: tuple[type[EtudeError], ...] = (),
     body: Body | None = None,
+    envelope: bool = False,
 ) -> dict[str, Any]:
     """Return a handler's `opt`.
 
@@ -67,9 +70,10 @@ def declared(
         needs: a scope of `etude.people`, several (any one is enough), or an `Access`.
         raises: the errors that a caller should know of; they go into the OpenAPI document.
         body: what the handler reads with `read_body` or `stream_body`, if anything.
+        envelope: it answers `{code, msg, data}`, failures too (`etude.web.envelope`).
     """
     wanted = (needs,) if isinstance(needs, str) else needs
-    return {KEY: Declared(roles=roles, needs=wanted, raises=raises, body=body)}
+    return {KEY: Declared(roles=roles, needs=wanted, raises=raises, body=body, envelope=envelope)}
 
 
 class UndeclaredRouteError(EtudeError):

@@ -21,8 +21,8 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from etude import i18n
 from etude.errors import EtudeError
 from etude.people.errors import ScopeForbiddenError, TokenInvalidError, TokenMissingError
-from etude.web import problems
-from etude.web.declared import EVERYWHERE, Access, Declared, declared
+from etude.web import envelope, problems
+from etude.web.declared import EVERYWHERE, Access, Declared, declaration, declared
 from etude.web.errors import (
     BodyEncodingError,
     BodyMalformedError,
@@ -38,6 +38,7 @@ from etude.web.services import HttpRequest
 
 MEDIA_TYPE: Final = "application/vnd.oai.openapi+json;version=3.1"
 SECURITY_SCHEME: Final = "bearer"
+_REFERENCE: Final = "#/components/schemas/{name}"
 
 _READ_BY_HANDLER: Final = (
     BodyEncodingError,
@@ -73,6 +74,7 @@ def document(handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
         _complete(made["paths"][route.path][route.method.lower()], route.declared)
     components = made.setdefault("components", {})
     components.setdefault("schemas", {})["Problem"] = _problem_schema()
+    components["schemas"] |= _schemas_of([envelope.Failure, *_read_by_handlers(served)])
     components["securitySchemes"] = {
         SECURITY_SCHEME: {
             "type": "http",
@@ -96,7 +98,7 @@ def _as_litestar_says(handlers: list[HTTPRouteHandler]) -> dict[str, Any]:
         version=version("etude"),
         description="Practice sessions: upload, read, export. Conventions: `docs/http-api.md`.",
         use_handler_docstrings=True,
-        operation_id_creator=lambda handler, _method, _path: handler.handler_name,
+        operation_id_creator=_operation_id,
         render_plugins=[JsonRenderPlugin()],  # given only so that no pages are made
     )
     app = Litestar(route_handlers=handlers, openapi_config=config, logging_config=None)
@@ -105,16 +107,34 @@ def _as_litestar_says(handlers: list[HTTPRouteHandler]) -> dict[str, Any]:
     return made
 
 
+def _operation_id(handler: HTTPRouteHandler, _method: object, path: list[Any]) -> str:
+    """Name an operation after its handler; one that is at two addresses, twice."""
+    below = len(handler.paths) > 1 and path[0] == "xiaozhi"
+    return f"{handler.handler_name}{'_below_xiaozhi' if below else ''}"
+
+
+def _read_by_handlers(handlers: Iterable[HTTPRouteHandler]) -> list[type[msgspec.Struct]]:
+    bodies = (declaration(handler).body for handler in handlers)
+    return [body.model for body in bodies if body is not None and body.model is not None]
+
+
+def _schemas_of(types: Iterable[type[msgspec.Struct]]) -> dict[str, Any]:
+    _, found = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    return dict(found)
+
+
 def _complete(operation: dict[str, Any], facts: Declared) -> None:
     operation.pop("deprecated", None)
     described = operation.get("description", "")
     operation["description"] = re.split(r"\n\s*(?:Args|Raises|Returns):", described)[0].strip()
     operation["summary"] = operation["description"].partition(".")[0].replace("\n", " ")
     if facts.body is not None:
+        model = facts.body.model
+        schema = {"type": "string"} if model is None else _reference(model.__name__)
         operation["requestBody"] = {
             "required": True,
             "description": facts.body.description,
-            "content": {name: {"schema": {"type": "string"}} for name in facts.body.media_types},
+            "content": {name: {"schema": schema} for name in facts.body.media_types},
         }
     if not facts.public:
         operation["security"] = [{SECURITY_SCHEME: []}]
@@ -123,8 +143,9 @@ def _complete(operation: dict[str, Any], facts: Declared) -> None:
             operation["x-etude-scopes"] = scopes
     operation["x-etude-roles"] = list(facts.roles)
     responses = operation["responses"]
-    responses.update(_problem_responses(_raised(operation, facts)))
-    responses["default"] = _response("Any other failure.")
+    failure = _failure_content(in_envelope=facts.envelope)
+    responses.update(_failure_responses(_raised(operation, facts), failure))
+    responses["default"] = {"description": "Any other failure.", "content": failure}
 
 
 def _raised(operation: dict[str, Any], facts: Declared) -> list[type[EtudeError]]:
@@ -142,12 +163,17 @@ def _raised(operation: dict[str, Any], facts: Declared) -> list[type[EtudeError]
     return raised
 
 
-def _problem_responses(raised: Iterable[type[EtudeError]]) -> dict[str, Any]:
+def _failure_responses(
+    raised: Iterable[type[EtudeError]], content: dict[str, Any]
+) -> dict[str, Any]:
     by_status: dict[int, dict[str, None]] = {}
     for error in raised:
         by_status.setdefault(error.status, {})[error.code] = None
     return {
-        str(status): _response(f"{_title(status)}: {', '.join(f'`{code}`' for code in codes)}.")
+        str(status): {
+            "description": f"{_title(status)}: {', '.join(f'`{code}`' for code in codes)}.",
+            "content": content,
+        }
         for status, codes in sorted(by_status.items())
     }
 
@@ -159,16 +185,18 @@ def _title(status: int) -> str:
         return HTTPStatus(status).phrase
 
 
-def _response(description: str) -> dict[str, Any]:
-    content = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {"description": description, "content": content}
+def _failure_content(*, in_envelope: bool) -> dict[str, Any]:
+    if in_envelope:
+        return {envelope.MEDIA_TYPE: {"schema": _reference(envelope.Failure.__name__)}}
+    return {problems.MEDIA_TYPE: {"schema": _reference("Problem")}}
+
+
+def _reference(name: str) -> dict[str, Any]:
+    return {"$ref": _REFERENCE.format(name=name)}
 
 
 def _problem_schema() -> dict[str, Any]:
-    _, found = msgspec.json.schema_components(
-        [problems.Problem, problems.FieldError, problems.Part],
-        ref_template="#/components/schemas/{name}",
-    )
+    found = _schemas_of([problems.Problem, problems.FieldError, problems.Part])
     problem = found["Problem"]
     problem["properties"]["errors"]["items"] = {"anyOf": [found["FieldError"], found["Part"]]}
     problem["additionalProperties"] = True

@@ -75,7 +75,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def answer_problem(request: HttpRequest, exception: Exception) -> Response[bytes]:
-    """Turn whatever a route raised into its problem document; the application's error handler."""
+    """Turn whatever a route raised into its problem document."""
     error, fields = understand(exception)
     context = context_of(request.scope)
     if context.disconnected:  # Litestar reports it as a fault of its own
