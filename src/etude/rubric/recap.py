@@ -7,16 +7,15 @@ uncertain and never shown.
 
 from collections import Counter
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
 
 from etude.events.model import Event
-from etude.events.ndjson import encode_event
 from etude.events.vocabulary import family_of
 from etude.i18n import DEFAULT_LOCALE
 from etude.rubric.highlights import MAX_HIGHLIGHTS, Highlight, choose
+from etude.rubric.placing import Placed, is_contest, ordered, placed, subject_id
 from etude.rubric.polarity import PolarityTable, default_table
 
 RECAP_VERSION: Final = 1
@@ -43,14 +42,7 @@ class Recap(msgspec.Struct, frozen=True, kw_only=True):
     uncertainty_count: int
 
 
-class _Placed(msgspec.Struct, frozen=True):
-    """An event, and the phase it counts under."""
-
-    event: Event
-    phase: str
-
-
-_Counted = tuple[_Placed, Verdict]
+_Counted = tuple[Placed, Verdict]
 
 
 def recap(
@@ -64,7 +56,7 @@ def recap(
         locale: language of the highlights, `en` or `zh-CN`.
     """
     table = default_table() if table is None else table
-    counted = _count(_placed(_ordered(events), table.phases[0]), table)
+    counted = _count(placed(ordered(_of_the_edge(events)), table.phases[0]), table)
     chosen = choose([one.event for one, verdict in counted if verdict == "positive"], locale)
     return Recap(
         locale=locale,
@@ -75,40 +67,18 @@ def recap(
     )
 
 
-def _ordered(events: Iterable[Event]) -> list[Event]:
-    """Return what the edge saw, in the order of the session, each id once."""
-    seen = [event for event in events if not event.is_server_made]
-    first: dict[str, Event] = {}
-    if len({event.event_id for event in seen}) < len(seen):
-        seen.sort(key=encode_event)  # so that which of two equals comes first is no accident
-    for event in sorted(seen, key=attrgetter("order_key")):
-        first.setdefault(event.event_id, event)
-    return list(first.values())
+def _of_the_edge(events: Iterable[Event]) -> list[Event]:
+    """Leave out what the server made: it is never in a recap (`rulings.md` 9)."""
+    return [event for event in events if not event.is_server_made]
 
 
-def _placed(events: Iterable[Event], first_phase: str) -> list[_Placed]:
-    """Give each event its phase: its own, else the one that was open."""
-    placed, open_phase = [], first_phase
-    for event in events:
-        placed.append(_Placed(event, event.phase or open_phase))
-        open_phase = _phase_after(event) or event.phase or open_phase
-    return placed
-
-
-def _phase_after(event: Event) -> str | None:
-    if event.event_type == "phase_transition" and isinstance(event.value, dict):
-        to = event.value.get("to")
-        return to if isinstance(to, str) else None
-    return None
-
-
-def _count(placed: list[_Placed], table: PolarityTable) -> list[_Counted]:
+def _count(session: list[Placed], table: PolarityTable) -> list[_Counted]:
     """Judge each event, and each triple once."""
-    contested = {_contested_id(one.event) for one in placed if _is_contest(one.event)}
+    contested = {subject_id(one.event) for one in session if is_contest(one.event)}
     single_ids = set()
     counted: list[_Counted] = []
-    triples: dict[str, list[_Placed]] = {}
-    for one in placed:
+    triples: dict[str, list[Placed]] = {}
+    for one in session:
         event = one.event
         if family_of(event.event_type) == "triple":
             triples.setdefault(event.correlation_id or event.event_id, []).append(one)
@@ -130,28 +100,18 @@ def _verdict(event: Event, table: PolarityTable, *, is_contested: bool) -> Verdi
 
 
 def _count_triple(
-    steps: list[_Placed], table: PolarityTable, single_ids: set[str]
+    steps: list[Placed], table: PolarityTable, single_ids: set[str]
 ) -> list[_Counted]:
     """Count one triple by its judgement; without one, only if what was seen is doubtful."""
-    if all(_is_contest(one.event) and _contested_id(one.event) in single_ids for one in steps):
+    if all(is_contest(one.event) and subject_id(one.event) in single_ids for one in steps):
         return []  # about an event that is no triple and is counted, as uncertain, already
-    is_contested = any(_is_contest(one.event) for one in steps)
+    is_contested = any(is_contest(one.event) for one in steps)
     judged = [one for one in steps if one.event.event_type == "signal_detected"]
     if judged:
         verdict = _verdict(judged[-1].event, table, is_contested=is_contested)
         return [] if verdict is None else [(judged[-1], verdict)]
     doubtful = [one for one in steps if is_contested or one.event.is_doubtful]
     return [(doubtful[-1], "uncertain")] if doubtful else []
-
-
-def _is_contest(event: Event) -> bool:
-    return event.event_type == "signal_contested"
-
-
-def _contested_id(contest: Event) -> str | None:
-    """Return which event the learner disagrees with: `value.event_id`, else `correlation_id`."""
-    named = contest.value.get("event_id") if isinstance(contest.value, dict) else None
-    return named if isinstance(named, str) else contest.correlation_id
 
 
 def _summary(counted: list[_Counted], phases: tuple[str, ...]) -> dict[str, PhaseCounts]:
