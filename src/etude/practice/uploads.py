@@ -119,9 +119,12 @@ class Uploads:
                     self._woken.clear()
                     outbox.trigger()
         if not self._stopped.is_set():
-            archive = Archive(self._root, clock=self._clock, files=self._files)
-            archive.pack_old()
-            archive.delete_old()
+            self._tidy()
+
+    def _tidy(self) -> None:
+        archive = Archive(self._root, clock=self._clock, files=self._files)
+        archive.pack_old()
+        archive.delete_old()
 
     def _day_over(self, began: datetime) -> bool:
         return abs(self._clock.now() - began) >= _TIDIED_EVERY

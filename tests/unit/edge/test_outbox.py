@@ -4,11 +4,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from etude.edge import errors, layout
 from etude.edge.batch import next_batch
 from etude.edge.journal import Journal
+from etude.edge.media import keep_recording
 from etude.edge.outbox import Outbox
 from etude.edge.reader import JournalFolder, Position
 from etude.edge.upload_state import UploadStatus, load_state
@@ -296,3 +298,41 @@ def test_an_id_that_needs_encoding_is_addressed_rightly(
     write_journal(tmp_path, "练习%41")
     open_outbox().run_due()
     assert list(cloud.events) == ["练习%41"]
+
+
+@pytest.mark.parametrize(
+    ("meta", "header"),
+    [
+        ({"device_id": "toy-7"}, "toy-7"),
+        ({"device_id": "aa:bb:cc:dd:ee:ff"}, "aa:bb:cc:dd:ee:ff"),
+        ({"device_id": "玩具"}, None),
+        ({"device_id": "toy\r\nX: y"}, None),
+        ({"device_id": 7}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_every_request_names_the_device_of_its_session(
+    tmp_path: Path,
+    cloud: FakeCloud,
+    clock: ManualClock,
+    meta: dict[str, object] | None,
+    header: str | None,
+) -> None:
+    """Recordings too; a name that no header can carry is left out."""
+    with Journal.open(tmp_path, "s-1") as journal:
+        journal.append(numbered(1, meta=meta))
+        journal.append(numbered(2, meta={"device_id": "another"}))
+        journal.seal(NOW)
+    keep_recording(journal.folder, b"sound", "audio/ogg")
+    wire, named = cloud.wire(), []
+
+    def note(request: httpx2.Request) -> httpx2.Response:
+        named.append(request.headers.get("etude-device"))
+        return wire.handle_request(request)
+
+    client = HttpClient("https://cloud.test", wire=httpx2.MockTransport(note))
+    with client, Outbox(tmp_path, client, clock=clock) as outbox:
+        (state,) = outbox.run_due()
+    assert state.status is UploadStatus.DONE
+    assert named == [header, header]

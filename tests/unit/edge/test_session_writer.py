@@ -363,3 +363,10 @@ def test_observing_goes_on_while_the_question_is_open(
 
 
 # Contests.
+
+
+def test_a_host_adds_to_the_end_why_it_came(writer: SessionWriter) -> None:
+    """Beside what the writer measures, which it cannot change."""
+    ended = writer.end({"end_reason": "exit_phrase", "total_duration_s": -1})
+    assert ended.value["end_reason"] == "exit_phrase"
+    assert ended.value["total_duration_s"] == 0.0
