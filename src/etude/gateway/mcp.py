@@ -107,7 +107,7 @@ class McpClient:
         return task
 
     async def _call(self, name: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolResult:
-        if self._tools is not None and name not in self._tools:
+        if not self._closed and self._tools is not None and name not in self._tools:
             return ToolResult(failure=ToolFailure.UNKNOWN_TOOL)
         params = {"name": name, "arguments": dict(arguments)}
         reply = await self._request("tools/call", params, timeout_s)
