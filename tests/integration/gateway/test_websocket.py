@@ -1,0 +1,261 @@
+"""The device port over real sockets: who comes in, what is exchanged, how it ends."""
+
+import asyncio
+import json
+import logging
+import socket as sockets
+from typing import Any
+
+import pytest
+import structlog
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from etude.gateway.errors import DevicePortError
+from etude.gateway.handshake import Handshake, Refusal
+from etude.gateway.ports import CloseReason, PlaybackEnd
+from etude.gateway.websocket import DeviceServer
+from etude.testing.clocks import CountingIds
+from etude.testing.memory_wire import NotingPractice, plain_clip
+
+
+async def get(port: int, path: str, headers: str = "") -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize("refusal", [Refusal.UNKNOWN, Refusal.FORBIDDEN, Refusal.NOT_NOW])
+def test_who_may_not_come_in_is_refused_before_the_upgrade(gateway: Any, refusal: Refusal) -> None:
+    """As an HTTP status; no connection, no practice."""
+
+    async def body(site: Any) -> None:
+        site.refusal = refusal
+        with pytest.raises(InvalidStatus) as caught:
+            async with site.device(Authorization="Bearer t"):
+                pass
+        assert caught.value.response.status_code == refusal
+        assert site.seen == [Handshake(device_id="aa:bb", token="t")]
+        assert (site.practices, len(site.server.connections)) == ([], 0)
+
+    gateway.run(body)
+
+
+def test_an_admission_that_fails_lets_nobody_in(gateway: Any) -> None:
+    """503: the device comes back later."""
+
+    async def body(site: Any) -> None:
+        site.seen = None  # appending to it raises
+        with pytest.raises(InvalidStatus) as caught:
+            async with site.device():
+                pass
+        assert caught.value.response.status_code == 503
+
+    gateway.run(body)
+
+
+def test_a_device_without_an_id_is_not_asked_for_more(gateway: Any) -> None:
+    """400, and `admit` is not bothered."""
+
+    async def body(site: Any) -> None:
+        with pytest.raises(InvalidStatus) as caught:
+            async with connect(f"ws://127.0.0.1:{site.server.port}/", proxy=None):
+                pass
+        assert (caught.value.response.status_code, site.seen) == (400, [])
+
+    gateway.run(body)
+
+
+def test_a_full_house_refuses(gateway: Any) -> None:
+    """503, while those inside stay."""
+
+    async def body(site: Any) -> None:
+        site.server._max_connections = 1
+        async with site.device("aa") as inside:
+            with pytest.raises(InvalidStatus) as caught:
+                async with site.device("bb"):
+                    pass
+            assert caught.value.response.status_code == 503
+            await inside.send(json.dumps({"type": "abort"}))
+            await gateway.said(inside, "tts")
+
+    gateway.run(body)
+
+
+def test_health_is_plain_http(gateway: Any) -> None:
+    """For a watcher, without a token; nothing else is."""
+
+    async def body(site: Any) -> None:
+        async with site.device():
+            answer = await get(site.server.port, "/health")
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert answer.endswith(b'{"status":"ok","devices":1}')
+        assert (await get(site.server.port, "/other")).startswith(b"HTTP/1.1 400")
+        asked = await get(site.server.port, "/other", "Device-Id: a\r\n")
+        assert asked.startswith(b"HTTP/1.1 426")
+
+    gateway.run(body)
+
+
+def test_a_conversation(gateway: Any) -> None:
+    """Hello, listening, sound both ways, the end of a clip."""
+
+    async def body(site: Any) -> None:
+        async with site.device(Protocol_Version="3") as toy:
+            practice = site.practice("aa:bb")
+            await toy.send(json.dumps({"type": "listen", "state": "start", "mode": "auto"}))
+            await toy.send(b"\x00\x00\x00\x05voice")
+            await gateway.until(lambda: practice.names()[-1] == "audio")
+            ends: list[PlaybackEnd] = []
+            practice.device.play(plain_clip(4), ends.append, "hi")
+            got = [await toy.recv() for _ in range(7)]
+            assert got[2:6] == [b"\x00\x00\x00\x0bpacket-%04d" % n for n in range(4)]
+            assert [json.loads(got[n])["state"] for n in (0, 1, 6)] == [
+                "start", "sentence_start", "stop",
+            ]  # fmt: skip
+            await gateway.until(lambda: ends == [PlaybackEnd.COMPLETED])
+
+    gateway.run(body)
+
+
+def test_a_device_that_drops_tcp_has_left(gateway: Any) -> None:
+    """That is how firmware ends: no Close, no error, one reason."""
+
+    async def body(site: Any) -> None:
+        async with site.device() as toy:
+            toy.transport.abort()
+            practice = site.practice("aa:bb")
+            await gateway.until(lambda: practice.names()[-1] == "closed")
+            assert practice.heard[-1] == ("closed", CloseReason.DEVICE_LEFT)
+            await gateway.until(lambda: len(site.server.connections) == 0)
+
+    gateway.run(body)
+
+
+def test_a_device_that_says_goodbye_has_left(gateway: Any) -> None:
+    """With a Close, as programs do."""
+
+    async def body(site: Any) -> None:
+        async with site.device():
+            pass
+        practice = site.practice("aa:bb")
+        await gateway.until(lambda: practice.names()[-1] == "closed")
+        assert practice.heard[-1] == ("closed", CloseReason.DEVICE_LEFT)
+
+    gateway.run(body)
+
+
+def test_a_half_open_socket_blocks_no_return(gateway: Any) -> None:
+    """The device comes back 50 times without ending any of its sockets; one stays."""
+
+    async def body(site: Any) -> None:
+        opened = []
+        for _ in range(50):
+            context = site.device("aa")
+            toy = await context.__aenter__()
+            toy.transport.pause_reading()  # it answers no Close
+            opened.append(toy)
+        newest = site.server.connection("aa")
+        assert newest is site.practices[-1].device
+        reasons = [practice.heard[-1] for practice in site.practices[:-1]]
+        assert reasons == [("closed", CloseReason.REPLACED)] * 49
+        await gateway.until(lambda: len(site.server.connections) == 1)
+        assert newest.close_reason is None
+        for toy in opened:
+            toy.transport.abort()
+        await gateway.until(lambda: len(site.server.connections) == 0)
+        await gateway.until(lambda: not site.server._closers)
+
+    gateway.run(body)
+
+
+def test_two_devices_hear_only_their_own(gateway: Any) -> None:
+    """Sound in both directions, at once; what one does stops nothing of the other."""
+
+    async def body(site: Any) -> None:
+        async with site.device("aa") as one, site.device("bb") as two:
+            for toy, word in ((one, b"one"), (two, b"two")):
+                for _ in range(20):
+                    await toy.send(word)
+            mine, other = site.practice("aa"), site.practice("bb")
+            mine.device.play(plain_clip(5), lambda _: None)
+            ends: list[PlaybackEnd] = []
+            other.device.play(plain_clip(8), ends.append)
+            await one.send(json.dumps({"type": "abort"}))
+            await gateway.said(one, "tts")
+            one.transport.abort()
+            await gateway.until(lambda: ends == [PlaybackEnd.COMPLETED])
+            await gateway.until(lambda: other.names().count("audio") == 20)
+            assert {heard[1] for heard in mine.heard if heard[0] == "audio"} == {b"one"}
+            assert {heard[1] for heard in other.heard if heard[0] == "audio"} == {b"two"}
+            frames = []
+            while len(frames) < 8:
+                message = await two.recv()
+                frames += [message] if isinstance(message, bytes) else []
+            assert frames == list(plain_clip(8).packets)
+
+    gateway.run(body)
+
+
+def test_stop_closes_everybody(gateway: Any) -> None:
+    """With a reason, in bounded time, a device that does not answer included."""
+
+    async def body(site: Any) -> None:
+        async with site.device("aa") as polite, site.device("bb") as deaf:
+            deaf.transport.pause_reading()
+            await site.server.stop()
+            assert [practice.heard[-1] for practice in site.practices] == [
+                ("closed", CloseReason.STOPPING)
+            ] * 2
+            with pytest.raises(ConnectionClosed) as caught:
+                await polite.recv()
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.code == 1001
+            deaf.transport.abort()
+        await site.server.stop()
+
+    gateway.run(body)
+
+
+def test_a_port_that_is_taken_is_a_typed_error() -> None:
+    """Which names the address."""
+
+    async def body(port: int) -> None:
+        server = DeviceServer(
+            "127.0.0.1",
+            port,
+            admit=lambda _: None,
+            make_practice=NotingPractice,
+            ids=CountingIds(),
+        )
+        with pytest.raises(DevicePortError) as caught:
+            await server.start()
+        assert caught.value.params["port"] == port
+
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        asyncio.run(body(taken.getsockname()[1]))
+
+
+def test_no_token_gets_into_a_log(gateway: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither from a header nor from the address, at any level."""
+    caplog.set_level(logging.DEBUG)
+
+    async def body(site: Any) -> None:
+        async with site.device(Authorization="Bearer tell-nobody") as toy:
+            await toy.send("{")
+            toy.transport.abort()
+        site.refusal = Refusal.UNKNOWN
+        with pytest.raises(InvalidStatus):
+            async with site.device(Authorization="Bearer tell-nobody"):
+                pass
+        await gateway.until(lambda: len(site.server.connections) == 0)
+
+    with structlog.testing.capture_logs() as lines:
+        gateway.run(body)
+    ours = [str(record.__dict__) for record in caplog.records if "client" not in record.name]
+    assert {line["action"] for line in lines} >= {"device.closed", "device.refused"}
+    for words in (*ours, str(lines)):
+        assert "tell-nobody" not in words
+        assert "secret" not in words
