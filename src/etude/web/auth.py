@@ -42,7 +42,8 @@ async def _identify(connection: Connection, needs: tuple[str, ...]) -> None:
     services: Services = connection.app.state["services"]
     bearer = bearer_of(connection.headers.get("authorization"))
     principal = await services.authenticator.authenticate(bearer)
-    services.token_use.note(principal.token_key, services.clock.now())
+    if principal.token_key is not None:
+        services.token_use.note(principal.token_key, services.clock.now())
     require_any(principal, needs)
     context_of(connection.scope).principal = principal
 
