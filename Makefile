@@ -6,7 +6,7 @@
 #   schemas, lock    write the generated files again
 #   clean            remove what the others made, except .venv
 .DEFAULT_GOAL := test
-.PHONY: demo test lint serve bench soak schemas lock clean setup-server setup-dev setup-postgres
+.PHONY: demo test lint serve bench soak schemas lock clean setup-server setup-dev setup-services
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -17,13 +17,13 @@ setup-server:
 setup-dev:
 	@tools/setup dev
 
-setup-postgres:
-	@tools/setup-postgres
+setup-services:
+	@tools/setup-services
 
 demo: setup-server
 	@$(BIN)/etude demo --folder demo
 
-test: setup-dev setup-postgres
+test: setup-dev setup-services
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not soak" $(TESTS)
 
 lint: setup-dev
@@ -38,10 +38,10 @@ serve: setup-server
 	@$(BIN)/etude init
 	@$(BIN)/etude serve
 
-bench: setup-dev setup-postgres
+bench: setup-dev setup-services
 	@$(BIN)/etude bench all --json dist/bench.json
 
-soak: setup-dev setup-postgres
+soak: setup-dev setup-services
 	$(BIN)/pytest -q -n 0 -m soak $(TESTS)
 
 schemas: setup-dev

@@ -67,6 +67,7 @@ SettingError = (
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://")
 PUBLIC_SCHEMES: Final = ("http://", "https://")
 SOCKET_SCHEMES: Final = ("ws://", "wss://")
+BROKER_SCHEMES: Final = ("mqtt://", "mqtts://")
 
 
 def default_data() -> Path:
@@ -147,6 +148,18 @@ class Settings(BaseSettings):
     web_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
     """Where the gateway reaches `web`, if not on this machine at `port`."""
 
+    mqtt_url: Annotated[str, _one_of(BROKER_SCHEMES)] | None = None
+    """Broker over which the gateway reaches boards that are not connected. May hold a password."""
+
+    mqtt_command_topic: str = "snlp/{device_id}/ctl"
+    """Where actions for a device are published."""
+
+    mqtt_ack_topic: str = "snlp/{device_id}/ctl/ack"
+    """Where a device acknowledges them."""
+
+    mqtt_fields: str = ""
+    """Other names of the envelope's members: `action=cmd,msg_id=id`."""
+
     log_level: LogLevel = "info"
     """The least serious lines that are logged."""
 
@@ -216,6 +229,7 @@ def _explain(error: ValidationError) -> SettingError:
         "public_url": PUBLIC_SCHEMES,
         "web_url": PUBLIC_SCHEMES,
         "gateway_url": SOCKET_SCHEMES,
+        "mqtt_url": BROKER_SCHEMES,
     }
     if name in schemes:
         return SettingNotUrlError(variable=variable, schemes=", ".join(schemes[name]))
