@@ -28,7 +28,9 @@ signals:
     primitive: quality
     observe: {event_types: [audio_observation, signal_observation, signal_detected]}
     measure:
-      {audio_observation: value.accuracy, signal_observation: value.seen, signal_detected: assertion}
+      audio_observation: value.accuracy
+      signal_observation: value.seen
+      signal_detected: assertion
   gloves:
     primitive: safety
     observe: {event_types: [technique_observation]}
