@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
 from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -11,7 +12,8 @@ from etude.clock import Clock, to_us
 from etude.files import crash_point
 from etude.people.learner_data import ExportFile, LearnerData, LearnerDataRegistry
 from etude.people.own_data import people_data
-from etude.sessions import media, repository
+from etude.sessions import instances, media, repository
+from etude.sessions.errors import SessionTooLongError
 from etude.sessions.export import events_digest, lines
 from etude.sessions.tables import (
     session,
@@ -114,13 +116,30 @@ async def _exported(
             path=f"{folder}/events.jsonl", chunks=_with_line_ends(database, session_key)
         )
         async with database.read() as connection:
+            task = await _task(connection, session_id)
             recordings = await media.listed(connection, session_key)
+        if task is not None:
+            yield ExportFile(path=f"{folder}/instance.json", chunks=_once(task))
         for recording in recordings:
             yield ExportFile(
                 path=f"{folder}/media/{recording.sha256}{_suffix(recording.content_type)}",
                 chunks=_bytes(blobs, recording.sha256),
                 compressed=True,
             )
+
+
+async def _task(connection: AsyncConnection, session_id: str) -> bytes | None:
+    """Return the session as the task that was done, if it is one; the lines say it all too."""
+    record = await repository.find(connection, session_id)
+    try:
+        folded = None if record is None else await instances.load(connection, record)
+    except SessionTooLongError:
+        return None
+    return None if folded is None else msgspec.json.encode(folded.instance)
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 async def _with_line_ends(database: Database, session_key: int) -> AsyncIterator[bytes]:

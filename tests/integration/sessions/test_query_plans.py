@@ -3,7 +3,7 @@ from typing import Any, Self
 import pytest
 import sqlalchemy as sa
 
-from etude.sessions import lifecycle, media, reading, repository
+from etude.sessions import instances, lifecycle, media, reading, repository
 from etude.sessions.erasure import sessions_of
 from etude.sessions.export import events_digest
 from etude.store import Database
@@ -15,6 +15,7 @@ BIG_TABLES = (
     "session_quarantine",
     "session_media",
     "session_tombstone",
+    "task_instance",
 )
 
 
@@ -69,6 +70,8 @@ async def everything(school: School) -> None:
             reading.Filter(device_key=school.devices["toy-1"]),
         ):
             await reading.listed(connection, wanted, after_key=0, limit=10)
+            await instances.listed(connection, wanted, after_key=0, limit=10)
+        await instances.load(connection, record)
     await lifecycle.close_abandoned(school.database, school.clock)
 
 
@@ -95,7 +98,10 @@ def test_no_statement_reads_a_whole_table_of_sessions(school: School) -> None:
             words = step.split()
             reads_all = words[0] == "SCAN" and words[1] in BIG_TABLES and "USING" not in words
             assert not reads_all, f"{step} in:\n{statement}"
-    lists = [steps for statement, steps in found.items() if "session.session_key > ?" in statement]
+    listing = {s: steps for s, steps in found.items() if "session.session_key > ?" in s}
+    tasks = [steps[0] for statement, steps in listing.items() if "task_instance" in statement]
+    assert sorted(step.split()[1] for step in tasks) == ["session", "session", "task_instance"]
+    lists = [steps for statement, steps in listing.items() if "task_instance" not in statement]
     used = {step.partition(" USING ")[2] for steps in lists for step in steps}
     assert used == {
         "INTEGER PRIMARY KEY (rowid>?)",

@@ -367,6 +367,23 @@ def test_what_was_erased_is_gone_and_refused(tasks: Tasks) -> None:
     assert tasks("GET", "/task/instances").json()["data"]["items"] == []
 
 
+def test_an_export_has_the_instance_as_it_is_shown(tasks: Tasks) -> None:
+    """A learner gets the task beside the lines that it is made of."""
+    tasks.put(instance())
+
+    async def files() -> dict[str, bytes]:
+        school = tasks.school
+        registry = all_learner_data(school.clock, tasks.services.blobs)
+        found = {}
+        async for file in registry.export_learner(school.database, school.learners["anna"]):
+            found[file.path] = b"".join([chunk async for chunk in file.chunks])
+        return found
+
+    found = tasks.school.run(files())
+    assert json.loads(found[f"sessions/{ID}/instance.json"]) == tasks.get()
+    assert found[f"sessions/{ID}/events.jsonl"]
+
+
 REPORT = "/agent/chat-history/report"
 WAV = b"RIFF\x24\x00\x00\x00WAVEfmt " + bytes(28)
 
