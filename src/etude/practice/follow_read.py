@@ -65,12 +65,17 @@ class FollowRead:
         player: Player,
         evidence: Evidence,
         finished: Callable[[EndReason], None],
+        stepped: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """Make it, in the loop it will run in. `finished` is called once, unless it disconnects."""
+        """Make it, in the loop it will run in. `finished` is called once, unless it disconnects.
+
+        `stepped` is called when the next clip has been sent, with the time it was due at.
+        """
         self._plan = plan
         self._player = player
         self._evidence = evidence
         self._finished = finished
+        self._stepped = stepped
         self._loop = asyncio.get_running_loop()
         self._progress = Progress(len(plan.steps), plan.first)
         self._window: Window | None = None
@@ -107,6 +112,13 @@ class FollowRead:
         if window is not None and text and not is_echo(text, self._plan.task.enter_prompt):
             window.text = text
             window.heard = True
+
+    def listen_stopped(self) -> None:
+        """The clock alone closes a window."""
+
+    def aborted(self) -> None:
+        """Somebody stopped it."""
+        self.leave(EndReason.PLAY_STOPPED)
 
     def leave(self, reason: EndReason) -> None:
         """End it at once: nothing plays any more, and the last turn is written first."""
@@ -160,6 +172,7 @@ class FollowRead:
         self._timers["grace"] = self._loop.call_at(window.closes_s + GRACE_S, self._settle)
         if not self._progress.exhausted:
             self._next()
+            self._stepped(window.closes_s)
 
     def _settle(self) -> None:
         """Write the turn of the closed window: what was late for it has come."""

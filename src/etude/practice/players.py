@@ -156,7 +156,8 @@ class CardPlayer:
             return
         _log.warning("no end of a clip was reported", action="play.watchdog")
         self._owed_until_s = self._loop.time() + WATCHDOG_UNKNOWN_S
-        self._end(current, Outcome.FAILED, current.known_ms or 0)
+        known_ms = current.known_ms
+        self._end(current, Outcome.PLAYED if known_ms else Outcome.FAILED, known_ms or 0)
 
     def _end(self, current: _Outstanding, outcome: Outcome, duration_ms: int) -> None:
         self._clear()

@@ -137,6 +137,10 @@ class Prompt(StrEnum):
     GREETING = "greeting"
     FIXED_ANSWER = "fixed_answer"
     NO_LESSON = "no_lesson"
+    RIGHT_ANSWER = "right_answer"
+    """Inline tasks only."""
+    OTHER_ANSWER = "other_answer"
+    """Inline tasks only: the answer is another one, and the display shows it."""
 
 
 class EncodedPrompt(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,6 +104,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it has a folder of lessons on a card."""
         return self.activity in {Activity.LISTEN, Activity.FOLLOW_READ, Activity.RETELL}
 
+    @property
+    def repeats_files(self) -> bool:
+        """Whether it plays single files, of lessons or not (the repeater)."""
+        return self.activity is Activity.LISTEN
+
     def allows(self, tool: str) -> bool:
         """Whether a tool may be called while the task runs; `_` may stand for `.`."""
         return tool.replace(".", "_") in {name.replace(".", "_") for name in self.tools}

@@ -1,0 +1,124 @@
+"""What a task needs before it can begin: the lesson, and the backend that plays it.
+
+This may wait (for the list of tools, for the card, for clips being encoded), so it comes before
+the clock starts, and never after.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from etude.gateway.ports import Device
+from etude.practice.card_list import card_paths
+from etude.practice.lessons import Lessons
+from etude.practice.players import plays_card
+from etude.practice.records import Clip, Lesson
+from etude.practice.tasks import IDENTIFIER, Task
+
+TOOLS_WAIT_S: Final = 3.0
+"""How long a task waits for the device to list its tools; then it is stock firmware."""
+LIST_TIMEOUT_S: Final = 5.0
+"""How long the list of the card is waited for."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody who starts a task says beside its name."""
+
+    lesson_id: str | None = None
+    """A lesson; for the repeater also the name of a file."""
+    repeat: int | None = None
+    assignment_id: str | None = None
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> "Wish":
+        """Read the arguments of a command; what cannot be used is not wished for."""
+        lesson_id, repeat = arguments.get("lesson_id"), arguments.get("repeat")
+        assignment_id = arguments.get("assignment_id")
+        usable = isinstance(repeat, int) and 1 <= repeat <= 100  # noqa: PLR2004 - as in app files
+        return cls(
+            lesson_id=lesson_id if isinstance(lesson_id, str) and lesson_id else None,
+            repeat=repeat if usable else None,
+            assignment_id=assignment_id if isinstance(assignment_id, str) else None,
+        )
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A lesson that can be played, and from where. Keep it: the clips stay in memory with it."""
+
+    on_card: bool
+    lesson: Lesson
+
+
+class Preparation:
+    """Finds what a task plays on one device."""
+
+    def __init__(self, device: Device, lessons: Lessons, listed: asyncio.Event) -> None:
+        """`listed` is set once the device's tools are known."""
+        self._device = device
+        self._lessons = lessons
+        self._listed = listed
+
+    async def find(self, task: Task, wish: Wish, last: Clip | None = None) -> Prepared | None:
+        """Return the lesson: on the card, else the server's own; None if nothing can be played.
+
+        `last` is what the repeater plays when the task has no lesson of its own.
+        """
+        await self._tools()
+        if plays_card(task, self._device.tools):
+            paths = await self._paths()
+            lesson = await asyncio.to_thread(self._on_card, task, wish, paths, last)
+            if lesson is not None:
+                return Prepared(on_card=True, lesson=lesson)
+        lesson = await asyncio.to_thread(self._own, task, wish)
+        if lesson is None:
+            return None
+        await self._lessons.prepare(lesson)
+        if all(self._lessons.encoded(clip) is None for clip in lesson.clips):
+            return None
+        return Prepared(on_card=False, lesson=lesson)
+
+    async def _tools(self) -> None:
+        try:
+            await asyncio.wait_for(self._listed.wait(), TOOLS_WAIT_S)
+        except TimeoutError:
+            _log.info("the tools are not known yet", action="tools.unknown")
+
+    async def _paths(self) -> tuple[str, ...]:
+        result = await self._device.call_tool("self.mp3.get_list", {}, LIST_TIMEOUT_S)
+        if result.failure is not None:
+            _log.warning("no list", action="card.list_failed", failure=result.failure.value)
+        return card_paths(result.text or "")
+
+    def _on_card(
+        self, task: Task, wish: Wish, paths: tuple[str, ...], last: Clip | None
+    ) -> Lesson | None:
+        if wish.lesson_id is None:
+            lesson = self._lessons.on_card(task, paths)
+            return lesson or _file(task, paths, None, last)
+        within = f"/lessons/{wish.lesson_id}/"
+        lesson = self._lessons.on_card(task, [path for path in paths if within in path])
+        return lesson or _file(task, paths, wish.lesson_id, None)
+
+    def _own(self, task: Task, wish: Wish) -> Lesson | None:
+        if wish.lesson_id is None:
+            return self._lessons.first(task)
+        if not IDENTIFIER.fullmatch(wish.lesson_id):
+            return None
+        return self._lessons.named(task, wish.lesson_id)
+
+
+def _file(task: Task, paths: tuple[str, ...], name: str | None, last: Clip | None) -> Lesson | None:
+    """Return what the repeater plays beside lessons: a named file, the last one, the first."""
+    if task.repeats_files and name is not None:
+        paths = tuple(path for path in paths if path.rpartition("/")[2].startswith(name))
+    elif task.repeats_files and last is not None and last.path in paths:
+        paths = (last.path,)
+    if not task.repeats_files or not paths:
+        return None
+    clip = Clip(name=paths[0].rpartition("/")[2], path=paths[0])
+    return Lesson(app_id=task.app_id, task_id=task.task_id, lesson_id="", clips=(clip,))

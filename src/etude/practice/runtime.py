@@ -1,0 +1,323 @@
+"""What runs on a connection: chat, or one task. Fulfils `gateway.ports.Practice`.
+
+Every method is called in the loop's thread and returns at once. Whatever takes time before a task
+(tools, card, clips) happens in `preparation`; once the clock of a task runs, nothing waits.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+import structlog
+
+from etude.gateway.ports import (
+    AppTask,
+    CloseReason,
+    Detected,
+    Device,
+    ListenMode,
+    PracticeFactory,
+    SkillEvent,
+    VoiceEntry,
+    WakeWord,
+)
+from etude.practice.apps import Apps
+from etude.practice.card_layout import ensure_layout
+from etude.practice.chat import Talk
+from etude.practice.errors import TaskUnknownError
+from etude.practice.lessons import Lessons
+from etude.practice.phrases import Phrases
+from etude.practice.players import CardPlayer, StreamPlayer
+from etude.practice.preparation import Preparation, Prepared, Wish
+from etude.practice.recorder import Recorder
+from etude.practice.records import EndReason, Mode, Prompt, SessionStart, Unfinished
+from etude.practice.speaking import Prompts, Speaker
+from etude.practice.task_making import Request, Room, Running, TaskMaker
+from etude.practice.tasks import Task
+
+WAKE_S: Final = 2.0
+"""How long after an abort by wake word the wake word itself may come; it is no speech."""
+
+_log = structlog.get_logger(__name__)
+
+
+def practice_factory(  # noqa: PLR0913 - the composition root names each part
+    apps: Apps,
+    lessons: Lessons,
+    recorder: Recorder,
+    prompts: Prompts,
+    *,
+    locale: str = "en",
+    learner_of: Callable[[str], str | None] = lambda _: None,
+    chance: random.Random | None = None,
+    stepped: Callable[[float], None] = lambda _: None,
+) -> PracticeFactory:
+    """Return what makes the practice of each connection. Call it once a process.
+
+    Args:
+        apps: `load_apps` or `shipped_apps`.
+        lessons: the server's own lessons.
+        recorder: started; keeps what is practised.
+        prompts: finds the toy's own sentences, in memory.
+        locale: of what is said outside tasks: `en` or `zh-CN`.
+        learner_of: who holds a device, by its id; from memory.
+        chance: for the questions of inline tasks.
+        stepped: told when a follow-read's next clip has been sent, with the time it was due at on
+            the loop's clock: what `etude bench clock` measures.
+    """
+    room = Room(
+        apps=apps,
+        lessons=lessons,
+        recorder=recorder,
+        prompts=prompts,
+        locale=locale,
+        learner_of=learner_of,
+        chance=chance or random.Random(),  # noqa: S311 - questions, no secrets
+        stepped=stepped,
+    )
+    return lambda device: DevicePractice(device, room)
+
+
+class DevicePractice:
+    """Practice on one connection."""
+
+    def __init__(self, device: Device, room: Room) -> None:
+        """Make it in the loop; nothing happens before `opened`."""
+        self._device = device
+        self._room = room
+        self._loop = asyncio.get_running_loop()
+        self._listed = asyncio.Event()
+        self._speaker = Speaker(device, room.prompts)
+        self._chat = Talk(self._speaker, room.locale)
+        self._card = CardPlayer(device, self._loop)
+        stream = StreamPlayer(device, self._loop, room.lessons.encoded)
+        self._maker = TaskMaker(device, room, self._speaker, card=self._card, stream=stream)
+        self._task: Task | None = None
+        self._running: Running | None = None
+        self._held: Prepared | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._woken_until_s = -1.0
+
+    @property
+    def mode(self) -> Mode:
+        """How the connection interacts now."""
+        return self._task.mode if self._task and self._running else Mode.CHAT
+
+    @property
+    def busy(self) -> bool:
+        """Whether a task runs or is about to."""
+        return self._task is not None
+
+    def opened(self) -> None:
+        """Go on with what a lost connection left, within ten minutes (`rulings.md` 18)."""
+        unfinished = self._unfinished()
+        if unfinished is None:
+            return
+        start = unfinished.start
+        try:
+            task = self._room.apps.task(start.app_id, start.task_id)
+        except TaskUnknownError:
+            return
+        wish = Wish(lesson_id=start.lesson_id, assignment_id=start.assignment_id)
+        self._start(task, wish, unfinished)
+
+    def tools_listed(self) -> None:
+        """Let waiting tasks go on, and have the card's folders made in the background."""
+        self._listed.set()
+        self._spawn(ensure_layout(self._device, self._room.apps))
+
+    def listen_started(self, mode: ListenMode) -> None:
+        """Nothing: a window opens by its clip's end, never by the microphone (`rulings.md` 16)."""
+
+    def listen_stopped(self) -> None:
+        """The learner has let go of the button."""
+        self._current.listen_stopped()
+
+    def detected(self, detected: Detected) -> None:
+        """A text of the device: what its card did, what its buttons want, or what was said."""
+        match detected:
+            case SkillEvent():
+                self._card.skill_event(detected)
+            case AppTask(name=name, arguments=arguments):
+                self._app_task(name, arguments)
+            case VoiceEntry(text=text):
+                self._voice_entry(text)
+            case WakeWord(text=text) if self._loop.time() > self._woken_until_s:
+                self.recognised(text, self._loop.time())
+            case _:
+                self._woken_until_s = -1.0
+
+    def audio(self, packet: bytes, arrived_s: float) -> None:
+        """A packet of the microphone."""
+        self._current.audio(packet, arrived_s)
+
+    def recognised(self, text: str, at_s: float) -> None:
+        """Something was said; where recognition hands over its texts.
+
+        Args:
+            text: what was understood.
+            at_s: when it was said, on the loop's clock.
+        """
+        if self._task is not None:
+            if text in Phrases(self._task.exit_phrases):
+                self._leave(EndReason.EXIT_PHRASE)
+            elif self._running is not None:
+                self._running.recognised(text, at_s)
+            return
+        entered = self._room.apps.entered(text)
+        if entered is not None:
+            self._start(entered, Wish())
+        else:
+            self._chat.recognised(text, at_s)
+
+    def aborted(self, reason: str) -> None:
+        """The learner asked for silence; a wake word that did it may follow as text."""
+        if reason == "wake_word_detected":
+            self._woken_until_s = self._loop.time() + WAKE_S
+        if self._running is not None:
+            self._running.aborted()
+        elif self._task is not None:
+            self._leave(EndReason.PLAY_STOPPED)
+
+    def start_task(self, app_id: str, task_id: str, arguments: Mapping[str, Any]) -> None:
+        """Start a task that somebody asked for; one that is not declared changes nothing."""
+        try:
+            task = self._room.apps.task(app_id, task_id)
+        except TaskUnknownError:
+            _log.warning("unknown task", action="task.unknown", app_id=app_id, task_id=task_id)
+            return
+        self._start(task, Wish.of(arguments))
+
+    def failed(self) -> None:
+        """Something here has raised: the task ends, the connection stays."""
+        self._leave(EndReason.ERROR)
+
+    def closed(self, reason: CloseReason) -> None:
+        """The connection is gone; a task that ran can be resumed."""
+        _log.info("practice closed", action="practice.closed", reason=reason.value)
+        self._cancel_start()
+        for background in self._background:
+            background.cancel()
+        running, self._running, self._task = self._running, None, None
+        if running is not None:
+            running.disconnect()
+        self._held = None
+
+    @property
+    def _current(self) -> Running:
+        return self._running or self._chat
+
+    def _app_task(self, name: str, arguments: tuple[str, ...]) -> None:
+        if name == "chat":
+            self._leave(EndReason.PREEMPTED)
+            return
+        found = self._room.apps.named(name, arguments)
+        if found is None:
+            _log.warning("unknown task", action="task.unknown", task_id=name[:32])
+            return
+        task, left = found
+        self._start(task, Wish(lesson_id=next((one for one in left if one), None)))
+
+    def _voice_entry(self, text: str) -> None:
+        """A button or an offline phrase: it starts its task even while another one runs."""
+        leaving = self._task is not None and text in Phrases(self._task.exit_phrases)
+        entered = None if leaving else self._room.apps.entered(text)
+        if entered is not None:
+            self._start(entered, Wish())
+        else:
+            self.recognised(text, self._loop.time())
+
+    def _start(self, task: Task, wish: Wish, unfinished: Unfinished | None = None) -> None:
+        self._leave(EndReason.PREEMPTED)
+        if task.mode is Mode.CHAT:
+            return
+        self._task = task
+        self._starting = self._spawn(self._prepare(task, wish, unfinished))
+
+    async def _prepare(self, task: Task, wish: Wish, unfinished: Unfinished | None) -> None:
+        """Find what the task needs, then begin. Cancelled when something else is wanted."""
+        try:
+            prepared = await self._find(task, wish)
+            if prepared is None and task.needs_card:
+                self._stay(task, Prompt.NO_LESSON)
+            elif unfinished is not None and not _same_lesson(unfinished.start, prepared):
+                _log.warning("the lesson has changed", action="resume.refused")
+                self._stay(task, None)
+            else:
+                self._begin(task, wish, prepared, unfinished)
+        except Exception:  # noqa: BLE001 - a task that cannot start leaves the connection in chat
+            _log.exception("a task did not start", action="task.failed", task_id=task.task_id)
+            self._leave(EndReason.ERROR)
+
+    async def _find(self, task: Task, wish: Wish) -> Prepared | None:
+        if not task.needs_card:
+            return None
+        preparation = Preparation(self._device, self._room.lessons, self._listed)
+        last = self._room.last_played.get(self._device.device_id)
+        return await preparation.find(task, wish, last)
+
+    def _stay(self, task: Task, prompt: Prompt | None) -> None:
+        """Stay in chat: the task has nothing to do."""
+        self._task = self._starting = None
+        if prompt is not None:
+            _log.warning("nothing to play", action="lesson.missing", task_id=task.task_id)
+            self._speaker.say(prompt, task.language)
+
+    def _begin(
+        self, task: Task, wish: Wish, prepared: Prepared | None, unfinished: Unfinished | None
+    ) -> None:
+        self._starting = None
+        self._held = prepared
+        if unfinished is None and task.enter_prompt:
+            self._device.show(task.enter_prompt)
+        request = Request(task=task, wish=wish, prepared=prepared, unfinished=unfinished)
+        self._running = self._maker.make(request, self._finished)
+        _log.info("task begins", action="task.begin", app_id=task.app_id, task_id=task.task_id)
+        self._running.begin()
+
+    def _unfinished(self) -> Unfinished | None:
+        try:
+            return self._room.recorder.unfinished(self._device.device_id)
+        except Exception:  # noqa: BLE001 - a broken record never keeps a learner from practising
+            _log.exception("nothing is resumed", action="record.failed")
+            return None
+
+    def _finished(self, reason: EndReason) -> None:
+        """A task has ended by itself or was left: back to chat, with one greeting if complete."""
+        task, self._task, self._running, self._held = self._task, None, None, None
+        _log.info("task ends", action="task.end", reason=reason.value)
+        if reason.completed:
+            self._speaker.say(Prompt.GREETING, task.language if task else self._room.locale)
+
+    def _leave(self, reason: EndReason) -> None:
+        """End what runs or is about to, without a greeting."""
+        self._cancel_start()
+        if self._running is None:
+            self._task = None
+            return
+        running = self._running
+        try:
+            running.leave(reason)
+        finally:
+            if self._running is running:
+                self._task = self._running = self._held = None
+
+    def _cancel_start(self) -> None:
+        starting, self._starting = self._starting, None
+        if starting is not None and starting is not asyncio.current_task():
+            starting.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        spawned = self._loop.create_task(work)
+        self._background.add(spawned)
+        spawned.add_done_callback(self._background.discard)
+        return spawned
+
+
+def _same_lesson(start: SessionStart, prepared: Prepared | None) -> bool:
+    """Whether a lesson is still the one that was begun, as far as its clips' number tells."""
+    if start.clip_count is None or prepared is None:
+        return True
+    return start.clip_count == len(prepared.lesson.clips)
