@@ -54,9 +54,10 @@ def keep_recording(folder: Path, data: bytes, content_type: str, files: Files | 
     path = folder / layout.MEDIA / f"{sha256}{SUFFIXES[content_type]}"
     try:
         files.make_folder(path.parent)
-        if not path.exists():
+        if path.exists():
+            files.sync_folder(path.parent)  # whoever made it may have been killed before that
+        else:
             replace_file(files, path, data)
-        files.sync_folder(path.parent)
         files.sync_folder(folder)
     except OSError as error:
         raise disk_error(error, path, 0) from error

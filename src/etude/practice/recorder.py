@@ -229,8 +229,13 @@ class Recording:
         self._put(Observation(event_type=event_type, signal=signal, value=dict(value)))
 
     def disconnected(self, step_index: int) -> None:
-        """Write that the connection was lost; from now on the session is `unfinished`."""
-        if self._put(session_events.connection("connection_lost", step_index)):
+        """Write, once, that the connection was lost; from now on the session is `unfinished`.
+
+        A turn whose recognition is still under way may follow.
+        """
+        if self._session.lost is None and self._put(
+            session_events.connection("connection_lost", step_index)
+        ):
             self._session.lost = self._recorder.now()
 
     def end(self, reason: EndReason) -> None:

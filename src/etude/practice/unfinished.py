@@ -19,6 +19,8 @@ from etude.practice.session_events import start_of
 RESUMED_WITHIN_S: Final = 600.0
 """A reconnect within ten minutes goes on with the session (`rulings.md` 18)."""
 
+_CONNECTION: Final = {"connection_lost": True, "connection_resumed": False}
+
 _log = structlog.get_logger("etude.recorder")
 
 
@@ -32,7 +34,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         steps: those that have a turn.
         alive_at_s: wall-clock seconds since 1970 of its last event.
         ended: its end is written, only the seal is missing.
-        lost: its last word is that the connection was lost.
+        lost: it is written that the connection was lost, and not that it came back.
     """
 
     session_id: str
@@ -78,21 +80,24 @@ def fold(events: Iterable[Event]) -> Found | None:
     started_at = parse_started_at((first.meta or {}).get("started_at")) if first else None
     if first is None or start is None or started_at is None:
         return None
-    last, asked, done = first, list[int](), set[int]()
-    for last in written:
-        step = last.value.get("step_index") if isinstance(last.value, dict) else None
+    last, lost = first, False
+    named: list[int] = []
+    done: set[int] = set()
+    for event in written:
+        last, lost = event, _CONNECTION.get(event.event_type, lost)
+        step = event.value.get("step_index") if isinstance(event.value, dict) else None
         if isinstance(step, int):
-            asked.append(step)
-            if last.event_type == "signal_observation":
+            named.append(step)
+            if event.event_type == "signal_observation":
                 done.add(step)
     return Found(
         session_id=first.session_id,
         start=start,
-        first_step=asked[0] if asked else 0,
+        first_step=named[0] if named else 0,
         steps=frozenset(done),
         alive_at_s=started_at.timestamp() + last.ts,
         ended=last.event_type == "session_end",
-        lost=last.event_type == "connection_lost",
+        lost=lost,
     )
 
 

@@ -407,6 +407,26 @@ def test_a_reconnect_goes_on_where_it_was(
     assert events[-1].value["end_reason"] == "list_completed"
 
 
+def test_a_turn_may_come_behind_the_lost_connection(
+    tmp_path: Path, clock: ManualClock, open_recorder: OpenRecorder
+) -> None:
+    """Recognition takes its time; the step is done then, and the loss is written once."""
+    recorder = open_recorder()
+    recording = recorder.begin(session_of())
+    recording.disconnected(0)
+    recording.disconnected(0)
+    clock.advance(2)
+    recording.turn(turn_of(0, asr_text="late"), SIGNAL)
+    drained(recorder)
+    recorder = open_recorder()
+    drained(recorder)
+    found = recorder.unfinished("toy-1")
+    assert found
+    assert found.next_step == 1
+    kinds = [kind for kind, _ in said(tmp_path, recording.session_id)]
+    assert kinds == ["session_start", "connection_lost", "signal_observation"]
+
+
 def test_after_ten_minutes_a_lost_session_ends_once_at_the_time_it_was_lost(
     tmp_path: Path, clock: ManualClock, ended: list[str], open_recorder: OpenRecorder
 ) -> None:
