@@ -181,6 +181,16 @@ class Settings(BaseSettings):
         return self.data / "blobs"
 
     @property
+    def lessons(self) -> Path:
+        """Folder of the lessons that devices practise, as `etude lesson install` lays them out."""
+        return self.data / "lessons"
+
+    @property
+    def clips(self) -> Path:
+        """Folder of encoded clips: made again when it is missing, so no backup holds it."""
+        return self.data / "cache" / "clips"
+
+    @property
     def base_url(self) -> str:
         """`public_url`, else the address that `web` listens on. No slash at the end."""
         host = f"[{self.host}]" if ":" in self.host else self.host

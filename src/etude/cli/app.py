@@ -51,6 +51,7 @@ COMMANDS: Final = (
     Command("upgrade", "etude.cli.upgrade:upgrade"),
     Command("backup", "etude.cli.backup:backup"),
     Command("events", "etude.cli.events:app"),
+    Command("lesson", "etude.cli.lessons:app"),
     Command("learner", "etude.cli.people:learner"),
     Command("device", "etude.cli.people:device"),
     Command("user", "etude.cli.people:user"),
