@@ -107,13 +107,15 @@ class Microphone:
 
     def close(self) -> None:
         """Stop; what was being said is not heard."""
+        self._said.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def hear(self, packets: Sequence[bytes]) -> None:
-        """Let these be said from now on, in the place of what was being said."""
-        self._said = list(reversed(packets))
+        """Let these be said from now on, in the place of what was being said; if closed, lost."""
+        if self.is_open:
+            self._said = list(reversed(packets))
 
     def _tick(self) -> None:
         self._due_s += FRAME_S

@@ -13,7 +13,7 @@ import msgspec
 from etude.testing.fake_device import FakeDevice, Seen
 from etude.testing.learner_voice import Voices
 
-REACTION_S: Final = 0.3
+REACTION_S: Final = 0.15
 _LEAST_WINDOW_MS: Final = 800
 _RATIO: Final = 1.2
 _TOO_LATE_S: Final = 0.9  # beyond the window and the grace of late packets
@@ -55,7 +55,7 @@ def _wrong(part: Part) -> Sequence[Words]:
 
 def _corrected(part: Part) -> Sequence[Words]:
     half_ms = part.lasts_ms // 3
-    again_s = REACTION_S + (half_ms + 120) / 1000
+    again_s = REACTION_S + (half_ms + 180) / 1000
     return (
         Words(REACTION_S, wrong_text(part), half_ms),
         Words(again_s, part.text, half_ms),

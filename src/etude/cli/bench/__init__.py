@@ -23,6 +23,15 @@ BENCHES: Final = {
     "journal": Bench(
         "etude.cli.bench.journal:journal", "Append to a journal; read one of 1 GB in little memory."
     ),
+    "clock": Bench(
+        "etude.cli.bench.clock:clock",
+        "Steps of practising devices: send minus due, against a bare timer beside the load.",
+    ),
+    "gateway": Bench(
+        "etude.cli.bench.gateway:gateway",
+        "Memory and descriptors of connected devices, and what is left of them.",
+        ({}, {"devices": "500", "practising": "1"}),
+    ),
     "recap": Bench("etude.cli.bench.recap:recap", "Recap of 200 events: p50 and p99."),
 }
 
