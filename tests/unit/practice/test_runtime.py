@@ -3,6 +3,7 @@ import json
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ class Shelf:
         return clip_of(clip.duration_ms or 0) if clip.file else None
 
     async def prepare(self, lesson: Lesson) -> None:
+        del lesson
         await asyncio.sleep(0)
 
     def _lesson(self, task: Task, lesson_id: str, file: Path | None) -> Lesson:
@@ -106,7 +108,7 @@ class Notebook:
 
     def unfinished(self, device_id: str) -> Unfinished | None:
         if self.broken:
-            raise OSError
+            raise OSError(device_id)
         return self.left
 
 
@@ -161,10 +163,7 @@ class Bench:
     @property
     def gaps_ms(self) -> list[int]:
         starts = [one.at_s for one in self.toy.heard if one.kind == "play" and one.what[0] != "<"]
-        return [
-            round((after - before) * 1000)
-            for before, after in zip(starts, starts[1:], strict=False)
-        ]
+        return [round((after - before) * 1000) for before, after in pairwise(starts)]
 
 
 def run(play: Callable[[], Awaitable[None]]) -> None:
