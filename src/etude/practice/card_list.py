@@ -21,9 +21,11 @@ _DEEPEST: Final = 6
 _NAMES: Final = ("path", "full_path", "file_path", "file", "name", "filename", "file_name")
 _FOLDERS: Final = ("dir", "folder", "directory", "parent")
 _SUFFIX: Final = "|".join(sorted(suffix[1:] for suffix in SUFFIXES))
-# A number or bullet, then a path up to the first suffix at which something ends.
+# A number or bullet, then a path up to the first suffix at which something ends. Possessive, so
+# that no line takes longer than its length.
 _IN_LINE: Final = re.compile(
-    rf"(?:^|(?<=[,;|]))\s*(?:\d+\s*[.):]\s+|[-*•]\s+)?[\"']?([^,;|\"']+?\.(?:{_SUFFIX}))(?=$|[\s,;|\"'(])",
+    r"(?:^|(?<=[,;|]))\s*+(?:\d++\s*+[.):]\s++|[-*•]\s++)?+[\"']?+"
+    rf"([^\s,;|\"'][^,;|\"']*?\.(?:{_SUFFIX}))(?=$|[\s,;|\"'(])",
     re.IGNORECASE,
 )
 

@@ -1,8 +1,8 @@
 """Lesson folders on the server's disk: names, order, texts. Reads, and changes nothing.
 
 `<root>/{app_id}/{task_id}/lessons/{lesson_id}/01.mp3`, with `01.txt` beside it. The root is the
-operator's; what lies below may have been unpacked from somewhere, so no symbolic link is followed
-and no name leads anywhere else.
+operator's; a lesson may have been unpacked from somewhere, so none that is a symbolic link is
+played, nor such a clip or text, and no name leads anywhere else.
 """
 
 import os

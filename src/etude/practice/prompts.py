@@ -29,7 +29,7 @@ class Prompts:
 
 
 def load_prompts(clips: ClipCache) -> Prompts:
-    """Load the shipped prompts; 0.2 s the first time, when they are encoded.
+    """Load the shipped prompts; half a second the first time, when they are encoded.
 
     Raises:
         AudioUnknownError, AudioUnreadableError: the installation is damaged.

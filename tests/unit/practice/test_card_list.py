@@ -68,7 +68,14 @@ def test_a_list_without_end_is_cut() -> None:
     assert len(card_paths("\n".join(f"/{n}.mp3" for n in range(9_000)))) == MOST_PATHS
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "false", "no card", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["", "[]", "{}", "null", "false", "no card", "[" * 100_000],
+        *[" " * 300_000, "9" * 300_000, (" " * 1_000 + "\n") * 300],
+        *[". mp3" * 50_000, "1. " * 90_000],
+    ],
+)
 def test_nothing_is_nothing(text: str) -> None:
     """An answer without paths is an empty list, never an error."""
     assert card_paths(text) == ()
