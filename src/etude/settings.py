@@ -181,6 +181,16 @@ class Settings(BaseSettings):
         return self.data / "blobs"
 
     @property
+    def gateway(self) -> Path:
+        """Folder of what the gateway keeps itself: journals, known devices, commands."""
+        return self.data / "gateway"
+
+    @property
+    def apps(self) -> Path:
+        """Folder of a school's own apps; without it the shipped ones count."""
+        return self.data / "apps"
+
+    @property
     def lessons(self) -> Path:
         """Folder of the lessons that devices practise, as `etude lesson install` lays them out."""
         return self.data / "lessons"

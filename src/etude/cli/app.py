@@ -47,6 +47,7 @@ COMMANDS: Final = (
     Command("serve", "etude.cli.serve:serve"),
     Command("web", "etude.cli.serve:web"),
     Command("worker", "etude.cli.serve:worker"),
+    Command("gateway", "etude.cli.serve:gateway"),
     Command("doctor", "etude.cli.doctor:doctor"),
     Command("upgrade", "etude.cli.upgrade:upgrade"),
     Command("backup", "etude.cli.backup:backup"),

@@ -43,7 +43,7 @@ class _WebMain(Protocol):
 
 
 def serve(host: HostOption = None, port: PortOption = None, role: RoleOption = None) -> None:
-    """Run the whole installation: web and worker, restarted when they fail."""
+    """Run the whole installation: web, worker and gateway, restarted when they fail."""
     settings = _start("serve", host=host, port=port, role=role)
     asyncio.run(migrations.check(settings.database_url))
     listener = listening.listen(settings.host, settings.port)
@@ -57,7 +57,12 @@ def serve(host: HostOption = None, port: PortOption = None, role: RoleOption = N
         for number in range(1, settings.web_processes + 1)
     )
     supervisor = Supervisor(
-        children=(*webs, Child(name="worker", arguments=("worker",))), on_stop=listener.close
+        children=(
+            *webs,
+            Child(name="worker", arguments=("worker",)),
+            Child(name="gateway", arguments=("gateway", "--web", _own_url(settings, listener))),
+        ),
+        on_stop=listener.close,
     )
     _say_where(settings, listener)
     asyncio.run(supervisor.run())
@@ -94,6 +99,24 @@ def worker(parent: LifelineOption = None) -> None:
     settings = _start("worker", parent)
     worker_module = importlib.import_module("etude.cli.worker")
     asyncio.run(worker_module.run(settings))
+
+
+def gateway(
+    web_url: Annotated[
+        str | None, typer.Option("--web", help="Where web is reached (ETUDE_WEB_URL).")
+    ] = None,
+    parent: LifelineOption = None,
+) -> None:
+    """Run the device gateway alone."""
+    settings = _start("gateway", parent, web_url=web_url)
+    gateway_module = importlib.import_module("etude.cli.gateway")
+    asyncio.run(gateway_module.run(settings))
+
+
+def _own_url(settings: Settings, listener: socket.socket) -> str:
+    """Return where the gateway reaches web: as set, else the socket that was just opened."""
+    port = listener.getsockname()[1]
+    return settings.model_copy(update={"port": port}).own_url
 
 
 def _start(process: str, parent: int | None = None, **chosen: Any) -> Settings:  # noqa: ANN401 - checked by `load`

@@ -1,12 +1,12 @@
 """The worker process: the jobs of every context, wired to what they need."""
 
 import asyncio
-import signal
 from collections.abc import Mapping
 from typing import Final
 
 import structlog
 
+from etude.cli.stopping import stop_signal
 from etude.clock import Clock, SystemClock
 from etude.jobs import Handler, Job, Periodic, Runner
 from etude.people.erasure import SCRUB, scrub_handler
@@ -34,7 +34,7 @@ async def run(settings: Settings) -> None:
     async with await Database.open(settings.database_url) as database:
         blobs = Blobs(settings.blobs, clock)
         runner = Runner(database, handlers(database, blobs, clock), periodic=PERIODIC)
-        stopping = _stop_signal()
+        stopping = stop_signal()
         await runner.start()
         log.info("working", action="worker.started")
         try:
@@ -63,14 +63,6 @@ def handlers(database: Database, blobs: Blobs, clock: Clock) -> Mapping[str, Han
 
     registry = all_learner_data(clock, blobs)
     return {ABANDON: abandon, SWEEP: sweep, SCRUB: scrub_handler(database, blobs, registry)}
-
-
-def _stop_signal() -> asyncio.Event:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    return stopping
 
 
 async def _until(stopping: asyncio.Event, runner: Runner) -> None:

@@ -6,6 +6,7 @@ background, and the new one waits for nothing.
 """
 
 import itertools
+from collections.abc import Callable
 
 from etude.gateway.connection import DeviceConnection
 from etude.gateway.ports import CloseReason
@@ -19,6 +20,10 @@ class Registry:
         self._serials = itertools.count()
         self._open: dict[DeviceConnection, int] = {}
         self._newest: dict[str, DeviceConnection] = {}
+        self.on_joined: Callable[[DeviceConnection], None] = lambda _connection: None
+        """Called when a connection has become its device's one."""
+        self.on_parted: Callable[[DeviceConnection], None] = lambda _connection: None
+        """Called when a connection that was its device's one is over."""
 
     def __len__(self) -> int:
         """How many connections are open, with or without a hello."""
@@ -40,6 +45,7 @@ class Registry:
             connection.close(CloseReason.REPLACED)
             return
         self._newest[connection.device_id] = connection
+        self.on_joined(connection)
         if other:
             other.close(CloseReason.REPLACED)
 
@@ -48,6 +54,7 @@ class Registry:
         self._open.pop(connection, None)
         if self._newest.get(connection.device_id) is connection:
             del self._newest[connection.device_id]
+            self.on_parted(connection)
 
     def connection(self, device_id: str) -> DeviceConnection | None:
         """Return the connection of a device; None = it is not connected."""

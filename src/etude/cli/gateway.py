@@ -1,0 +1,276 @@
+"""The gateway process: device sockets, provisioning, practice and its journals, put together.
+
+It opens no database. What it must know when web is dead (who is bound, what it was asked to do,
+what was practised) is in files of its own below `<data>/gateway`; the rest comes down the link.
+"""
+
+import asyncio
+import contextlib
+import resource
+import socket
+from collections.abc import AsyncIterator, Coroutine, Generator
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+import uvicorn
+
+from etude.cli import listening
+from etude.cli.installation import keys_folder
+from etude.cli.stopping import stop_signal
+from etude.clock import Clock, Ids, RandomIds, SystemClock
+from etude.gateway.activation import Activations
+from etude.gateway.command_ledger import CommandLedger
+from etude.gateway.commands import CommandRunner
+from etude.gateway.connection import DeviceConnection
+from etude.gateway.control import Control
+from etude.gateway.known_devices import FILE as KNOWN_DEVICES
+from etude.gateway.known_devices import KnownDevices
+from etude.gateway.link import GatewayLink
+from etude.gateway.link_messages import Hello
+from etude.gateway.mqtt import MqttBroker, read_address, read_fields, read_topics
+from etude.gateway.ota import OtaApp
+from etude.gateway.ports import CloseReason
+from etude.gateway.provisioning import Provisioning
+from etude.gateway.websocket import DeviceServer
+from etude.people.device_credentials import read_keys
+from etude.people.gateway_token import read_gateway_token
+from etude.people.serial_keys import SerialKeys
+from etude.practice.apps import load_apps, shipped_apps
+from etude.practice.lessons import Lessons
+from etude.practice.prompts import load_prompts
+from etude.practice.recorder import Recorder
+from etude.practice.runtime import practice_factory
+from etude.practice.uploads import Uploads
+from etude.settings import Settings
+from etude.speech.clip_cache import ClipCache
+
+LOOK_EVERY_S: Final = 2.0
+EXPIRE_EVERY: Final = 15
+"""Of these rounds, every how many sessions without their device are looked for."""
+STOP_S: Final = 5.0
+
+log = structlog.get_logger("etude.gateway")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gateway:
+    """A running gateway."""
+
+    devices: DeviceServer
+    http_port: int
+    link: GatewayLink
+    known: KnownDevices
+    recorder: Recorder
+    uploads: Uploads
+
+
+async def run(settings: Settings) -> None:
+    """Serve devices until SIGTERM or SIGINT.
+
+    Raises:
+        DevicePortError, AddressUnusableError: a port cannot be listened on.
+        KeyUnreadableError: a key is missing; `etude init` makes it.
+    """
+    stopping = stop_signal()
+    _allow_many_files()
+    async with open_gateway(settings) as gateway:
+        log.info(
+            "listening",
+            action="gateway.listening",
+            port=gateway.devices.port,
+            http_port=gateway.http_port,
+        )
+        await stopping.wait()
+    log.info("stopped", action="gateway.stopped")
+
+
+@contextlib.asynccontextmanager
+async def open_gateway(
+    settings: Settings, clock: Clock | None = None, ids: Ids | None = None
+) -> AsyncIterator[Gateway]:
+    """Start every part of a gateway, and stop them in reverse.
+
+    Args:
+        settings: ports, folders, where web is.
+        clock: wall-clock and monotonic time; the latter must be the event loop's.
+        ids: of sessions, connections and credentials.
+    """
+    clock, ids = clock or SystemClock(), ids or RandomIds()
+    async with contextlib.AsyncExitStack() as stack:
+        journals = settings.gateway / "journals"
+        token = read_gateway_token(settings.data)
+        uploads = Uploads(journals, settings.own_url, token, clock=clock)
+        recorder = Recorder(journals, clock=clock, ids=ids, on_ended=uploads.ended)
+        recorder.start()
+        stack.callback(recorder.close)
+        uploads.start()
+        stack.callback(uploads.stop)
+        provisioning, known = _provisioning(settings, clock, ids)
+        devices = await _devices(settings, stack, provisioning, recorder, ids)
+        link = await _link(settings, stack, provisioning, devices, clock)
+        http_port = await _serve_http(settings, stack, provisioning, clock, devices.port)
+        await _in_background(stack, _look_after(recorder, uploads, link))
+        yield Gateway(
+            devices=devices,
+            http_port=http_port,
+            link=link,
+            known=known,
+            recorder=recorder,
+            uploads=uploads,
+        )
+
+
+def _provisioning(settings: Settings, clock: Clock, ids: Ids) -> tuple[Provisioning, KnownDevices]:
+    keys = keys_folder(settings.data)
+    known = KnownDevices(settings.gateway / KNOWN_DEVICES, clock)
+    provisioning = Provisioning(
+        known, read_keys(keys), SerialKeys(keys), Activations(clock), clock=clock, ids=ids
+    )
+    return provisioning, known
+
+
+async def _devices(
+    settings: Settings,
+    stack: contextlib.AsyncExitStack,
+    provisioning: Provisioning,
+    recorder: Recorder,
+    ids: Ids,
+) -> DeviceServer:
+    clips = ClipCache(settings.clips)
+    lessons = Lessons(settings.lessons, clips)
+    stack.callback(lessons.close)
+    apps = load_apps([settings.apps]) if settings.apps.is_dir() else shipped_apps()
+    prompts = await asyncio.to_thread(load_prompts, clips)
+    devices = DeviceServer(
+        settings.gateway_host,
+        settings.gateway_port,
+        admit=provisioning.admit,
+        make_practice=practice_factory(apps, lessons, recorder, prompts),
+        ids=ids,
+    )
+    await devices.start()
+    stack.push_async_callback(devices.stop)
+
+    def let_go(device_id: str) -> None:
+        connection = devices.connection(device_id)
+        if connection is not None:
+            connection.close(CloseReason.REVOKED)
+
+    provisioning.on_revoked(let_go)
+    return devices
+
+
+async def _link(
+    settings: Settings,
+    stack: contextlib.AsyncExitStack,
+    provisioning: Provisioning,
+    devices: DeviceServer,
+    clock: Clock,
+) -> GatewayLink:
+    gateway_id = f"{socket.gethostname()[:40]}:{devices.port}"
+    broker = None
+    if settings.mqtt_url is not None:
+        topics = read_topics(settings.mqtt_command_topic, settings.mqtt_ack_topic)
+        broker = MqttBroker(
+            read_address(settings.mqtt_url), topics, read_fields(settings.mqtt_fields)
+        )
+        await _in_background(stack, broker.run())
+    ledger = CommandLedger(settings.gateway / "commands.jsonl")
+    await asyncio.to_thread(ledger.open, clock.now().timestamp())
+    stack.callback(ledger.close)
+    link = GatewayLink(
+        settings.own_url,
+        token=lambda: read_gateway_token(settings.data),
+        hello=Hello(gateway_id=gateway_id, reaches_offline=broker is not None),
+        runner=CommandRunner(Control(devices.connection, broker), ledger, clock),
+        handlers=provisioning.handlers(),
+        standing=provisioning.standing,
+    )
+    provisioning.linked = lambda: link.up
+    provisioning.report = link.report
+
+    def joined(connection: DeviceConnection) -> None:
+        link.connected(connection.device_id, connection.connection_id)
+
+    def parted(connection: DeviceConnection) -> None:
+        link.left(connection.device_id, connection.connection_id)
+
+    devices.connections.on_joined, devices.connections.on_parted = joined, parted
+    await _in_background(stack, link.run())
+    return link
+
+
+async def _serve_http(
+    settings: Settings,
+    stack: contextlib.AsyncExitStack,
+    provisioning: Provisioning,
+    clock: Clock,
+    socket_port: int,
+) -> int:
+    """Serve provisioning on its own port, in this loop; return the port."""
+    app = OtaApp(
+        provisioning, clock, socket_url=settings.gateway_url, socket_port=socket_port
+    ).starlette()
+    listener = listening.listen(settings.gateway_host, settings.gateway_http_port)
+    stack.callback(listener.close)
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=int(STOP_S),
+    )
+    server = _HttpServer(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+
+    async def stop() -> None:
+        server.should_exit = True
+        await asyncio.wait({serving}, timeout=2 * STOP_S)
+
+    stack.push_async_callback(stop)
+    port: int = listener.getsockname()[1]
+    return port
+
+
+class _HttpServer(uvicorn.Server):
+    """Leaves signals to whoever runs the gateway."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+async def _look_after(recorder: Recorder, uploads: Uploads, link: GatewayLink) -> None:
+    """End sessions whose device did not come back (`rulings.md` 18); upload when web is back."""
+    was_up, rounds = False, 0
+    while True:
+        if link.up and not was_up:
+            uploads.trigger()
+        was_up = link.up
+        if rounds % EXPIRE_EVERY == 0:
+            recorder.expire()
+        rounds += 1
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _allow_many_files() -> None:
+    """Raise the soft limit of open files to the hard one: a device takes a socket and two files."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+async def _in_background(
+    stack: contextlib.AsyncExitStack, work: Coroutine[None, None, None]
+) -> None:
+    """Run `work` until the stack is left."""
+    task = asyncio.create_task(work)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
