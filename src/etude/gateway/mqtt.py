@@ -208,7 +208,8 @@ class MqttBroker:
     ) -> Outcome:
         """Publish an action and wait for the device's acknowledgement.
 
-        Returns `Offline` if the broker did not take it: then nothing was asked of the device.
+        Without a broker it is `Offline`: nothing was asked of the device. A broker that is lost
+        meanwhile may have passed it on: that is a `Timeout`, as is a device that does not answer.
         """
         client, key = self._client, (device_id, msg_id)
         if client is None or any(each in device_id for each in "/+#\0"):
@@ -217,8 +218,7 @@ class MqttBroker:
         if waiting is None:
             waiting = self._awaited[key] = asyncio.get_running_loop().create_future()
         try:
-            if not await self._publish(client, device_id, self._envelope(action, payload, msg_id)):
-                return Offline()
+            await self._publish(client, device_id, self._envelope(action, payload, msg_id))
             async with asyncio.timeout(self._ack_s):
                 return await asyncio.shield(waiting)
         except TimeoutError:
@@ -227,16 +227,15 @@ class MqttBroker:
             if self._awaited.get(key) is waiting:
                 del self._awaited[key]
 
-    async def _publish(self, client: "aiomqtt.Client", device_id: str, envelope: bytes) -> bool:
+    async def _publish(self, client: "aiomqtt.Client", device_id: str, envelope: bytes) -> None:
         import aiomqtt  # noqa: PLC0415 - see `run`
 
         try:
             topic = self._topics.of_command(device_id)
             await client.publish(topic, envelope, qos=1, timeout=PUBLISH_S)
-        except (aiomqtt.MqttError, OSError, ValueError) as error:
+        except (aiomqtt.MqttError, OSError) as error:
             log.info("not published", action="mqtt.not_published", reason=type(error).__name__)
-            return False
-        return True
+            raise TimeoutError from error
 
     def _envelope(self, action: Action, payload: Payload, msg_id: str) -> bytes:
         members: dict[str, Any] = {

@@ -1,105 +1,25 @@
-"""A device server on a free port, what its practices were told, and raw clients."""
+"""A real broker, started for the tests of this folder."""
 
-import asyncio
-import contextlib
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
 
-from etude.gateway.bounds import ConnectionRules
-from etude.gateway.handshake import Handshake, Refusal
-from etude.gateway.ports import Device
-from etude.gateway.websocket import DeviceServer
-from etude.testing.clocks import CountingIds
-from etude.testing.memory_wire import NotingPractice
-
-PATIENCE_S = 30.0
-
-
-class Site:
-    """A running server and the practices it has made."""
-
-    def __init__(self, rules: ConnectionRules | None = None) -> None:
-        self.practices: list[NotingPractice] = []
-        self.refusal: Refusal | None = None
-        self.seen: list[Handshake] = []
-        self.server = DeviceServer(
-            "127.0.0.1", 0, admit=self.admit, make_practice=self.make, ids=CountingIds("c"),
-            rules=rules, max_connections=60,
-        )  # fmt: skip
-
-    def admit(self, handshake: Handshake) -> Refusal | None:
-        self.seen.append(handshake)
-        return self.refusal
-
-    def make(self, device: Device) -> NotingPractice:
-        self.practices.append(NotingPractice(device))
-        return self.practices[-1]
-
-    def practice(self, device_id: str) -> NotingPractice:
-        return next(p for p in reversed(self.practices) if p.device.device_id == device_id)
-
-    @contextlib.asynccontextmanager
-    async def device(
-        self, device_id: str = "aa:bb", *, hello: bool = True, **headers: str
-    ) -> AsyncIterator[ClientConnection]:
-        """Connect as a device, and exchange the hellos."""
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        address = f"ws://127.0.0.1:{self.server.port}/xiaozhi/v1/?token=secret"
-        async with connect(
-            address,
-            additional_headers={"Device-Id": device_id, **names},
-            compression=None,
-            close_timeout=1,
-            proxy=None,
-        ) as socket:
-            if hello:
-                await socket.send(json.dumps({"type": "hello", "version": 1, "features": {}}))
-                await said(socket, "hello")
-            yield socket
-
-
-async def said(socket: ClientConnection, kind: str) -> dict[str, Any]:
-    """Return the next JSON message of a kind."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            message = await socket.recv()
-            if isinstance(message, str):
-                fields: dict[str, Any] = json.loads(message)
-                if fields["type"] == kind:
-                    return fields
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not true():  # noqa: ASYNC110 -- what is waited for has no event
-            await asyncio.sleep(0.01)
-
-
-class Tools:
-    """What the tests use; test folders cannot import each other."""
-
-    Site = Site
-    said = staticmethod(said)
-    until = staticmethod(until)
-
-    @staticmethod
-    def run(body: Callable[[Site], Awaitable[None]], rules: ConnectionRules | None = None) -> None:
-        async def whole() -> None:
-            site = Site(rules)
-            await site.server.start()
-            try:
-                await body(site)
-            finally:
-                await site.server.stop()
-
-        asyncio.run(whole())
+from etude.testing.brokers import Mosquitto, NoMosquitto
 
 
 @pytest.fixture
-def gateway() -> type[Tools]:
-    return Tools
+def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
+    """A broker of the test's own, running."""
+    if os.environ.get("ETUDE_TEST_SKIP_MOSQUITTO") == "1":
+        pytest.skip("ETUDE_TEST_SKIP_MOSQUITTO=1")
+    try:
+        broker = Mosquitto(tmp_path)
+    except NoMosquitto:
+        pytest.fail(
+            "no mosquitto: install it, or skip these tests knowingly with"
+            " ETUDE_TEST_SKIP_MOSQUITTO=1"
+        )
+    with broker:
+        yield broker
