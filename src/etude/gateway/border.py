@@ -33,7 +33,7 @@ class PracticeBorder:
         """Call a method of practice; if it raises, practice ends its task (`Practice.failed`)."""
         try:
             method(*arguments)
-        except Exception:  # noqa: BLE001 -- the border: practice's errors are its own
+        except Exception:  # noqa: BLE001 - the border: practice's errors are its own
             self._log_failure()
             self._fail()
 
@@ -45,7 +45,7 @@ class PracticeBorder:
         """Whether practice has a task running."""
         try:
             return self.practice is not None and self.practice.busy
-        except Exception:  # noqa: BLE001 -- the border: practice's errors are its own
+        except Exception:  # noqa: BLE001 - the border: practice's errors are its own
             self._log_failure()
             return False
 
@@ -53,7 +53,7 @@ class PracticeBorder:
         try:
             if self.practice:
                 self.practice.failed()
-        except Exception:  # noqa: BLE001 -- even its clean-up may fail
+        except Exception:  # noqa: BLE001 - even its clean-up may fail
             self._log_failure()
 
     def _log_failure(self) -> None:

@@ -79,7 +79,7 @@ class DeviceConnection:
         greeted: called with this connection before practice is made, at the first hello.
     """
 
-    def __init__(  # noqa: PLR0913 -- what one connection is made of, all by name
+    def __init__(  # noqa: PLR0913 - what one connection is made of, all by name
         self,
         *,
         device_id: str,
@@ -287,7 +287,7 @@ class DeviceConnection:
             return
         try:
             practice = self._border.practice = self._make_practice(self)
-        except Exception:  # noqa: BLE001 -- the border: practice's errors are its own
+        except Exception:  # noqa: BLE001 - the border: practice's errors are its own
             _log.exception("no practice", action="practice.failed", connection=self._connection_id)
             self.close(CloseReason.FAILED)
             return

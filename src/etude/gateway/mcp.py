@@ -174,7 +174,7 @@ class McpClient:
 
 def _id(value: object) -> int:
     """Return a reply's id as a number, -1 if it is none of ours; some clients quote it."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:  # noqa: PLR2004 -- digits of an int32
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:  # noqa: PLR2004 - digits of an int32
         return int(value)
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     return int(value) if whole else -1  # type: ignore[call-overload] # `whole` says so

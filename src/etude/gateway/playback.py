@@ -63,7 +63,7 @@ class Ticker:
         for work in self._slots.pop(slot):
             try:
                 work()
-            except Exception:  # noqa: BLE001 -- one stream's failure must not silence the others
+            except Exception:  # noqa: BLE001 - one stream's failure must not silence the others
                 _log.exception("a stream failed", action="playback.failed")
 
 

@@ -118,7 +118,7 @@ class DeviceServer:
         max_connections: how many at once; more are told to come back (503).
     """
 
-    def __init__(  # noqa: PLR0913 -- what a server is made of, all but the address by name
+    def __init__(  # noqa: PLR0913 - what a server is made of, all but the address by name
         self,
         host: str,
         port: int,
@@ -232,7 +232,7 @@ class DeviceServer:
             return Refusal.NOT_NOW
         try:
             return self._admit(handshake)
-        except Exception:  # noqa: BLE001 -- whatever `admit` raises, nobody comes in by it
+        except Exception:  # noqa: BLE001 - whatever `admit` raises, nobody comes in by it
             _log.exception("admission failed", action="device.admit_failed")
             return Refusal.NOT_NOW
 
@@ -262,6 +262,8 @@ class DeviceServer:
                 connection.receive(await socket_.recv())
         except ConnectionClosed as closed:
             reason = reason_of(closed)
+        except Exception:  # noqa: BLE001 - a fault of ours ends this connection and is seen
+            _log.exception("connection failed", action="device.failed")
         finally:
             connection.ended(reason)
             self._registry.left(connection)

@@ -65,6 +65,7 @@ class DevicePort:
             compression=None,
             close_timeout=1,
             proxy=None,
+            ping_interval=None,
         ) as socket:
             if hello:
                 await socket.send(json.dumps({"type": "hello", "version": 1, "features": {}}))
@@ -86,12 +87,15 @@ async def said(socket: ClientConnection, kind: str) -> dict[str, Any]:
 async def until(true: Callable[[], bool]) -> None:
     """Wait until something is so."""
     async with asyncio.timeout(PATIENCE_S):
-        while not true():  # noqa: ASYNC110 -- what is waited for has no event
+        while not true():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.01)
 
 
 def run_port(
-    body: Callable[[DevicePort], Awaitable[None]], rules: ConnectionRules | None = None
+    body: Callable[[DevicePort], Awaitable[None]],
+    rules: ConnectionRules | None = None,
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> None:
     """Run `body` with a server that is stopped at its end."""
 
@@ -103,4 +107,5 @@ def run_port(
         finally:
             await port.server.stop()
 
-    asyncio.run(whole())
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(whole())

@@ -107,7 +107,7 @@ class NotingPractice:
         """See `Practice`."""
         self._note("closed", reason)
 
-    def _note(self, name: str, *arguments: Any) -> None:  # noqa: ANN401 -- whatever was told
+    def _note(self, name: str, *arguments: Any) -> None:  # noqa: ANN401 - whatever was told
         self.heard.append((name, *arguments))
         if name in self.broken:
             raise RuntimeError(name)

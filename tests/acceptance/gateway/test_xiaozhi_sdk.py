@@ -31,7 +31,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("NO_PROXY", "*")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import xiaozhi_sdk  # noqa: PLC0415 -- its dependencies must not warn while tests are gathered
+        import xiaozhi_sdk  # noqa: PLC0415 - its dependencies must not warn while tests are gathered
 
     return xiaozhi_sdk.XiaoZhiWebsocket
 
@@ -62,7 +62,7 @@ class Toy:
 
 async def until(true: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not true():  # noqa: ASYNC110 -- what is waited for has no event
+        while not true():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.01)
 
 

@@ -1,6 +1,7 @@
 """The device port over real sockets: who comes in, what is exchanged, how it ends."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket as sockets
@@ -19,6 +20,7 @@ from etude.gateway.websocket import DeviceServer
 from etude.testing.clocks import CountingIds
 from etude.testing.device_port import DevicePort, run_port, said, until
 from etude.testing.memory_wire import NotingPractice, plain_clip
+from etude.testing.virtual_time import VirtualTimeLoop
 
 
 async def get(port: int, path: str, headers: str = "") -> bytes:
@@ -151,6 +153,38 @@ def test_a_device_that_says_goodbye_has_left() -> None:
         assert practice.heard[-1] == ("closed", CloseReason.DEVICE_LEFT)
 
     run_port(body)
+
+
+def test_a_device_without_power_is_noticed() -> None:
+    """TCP stays, no ping is answered: within a minute the connection is over, in a clip or not."""
+
+    async def body(port: DevicePort) -> None:
+        async with port.device("aa") as toy:
+            toy.transport.pause_reading()
+            practice = port.practice("aa")
+            practice.busy = True
+            await asyncio.sleep(60)
+            assert practice.heard[-1] == ("closed", CloseReason.SILENT)
+            assert len(port.server.connections) == 0
+            toy.transport.abort()
+
+    run_port(body, loop_factory=VirtualTimeLoop)
+
+
+def test_a_device_that_answers_pings_stays() -> None:
+    """An hour in which nothing else happens but a task."""
+
+    async def body(port: DevicePort) -> None:
+        async with port.device("aa") as toy:
+            practice = port.practice("aa")
+            practice.busy = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(3600):
+                    async for message in toy:
+                        assert json.loads(message)["type"] == "llm"
+            assert practice.names()[-1] != "closed"
+
+    run_port(body, loop_factory=VirtualTimeLoop)
 
 
 def test_a_half_open_socket_blocks_no_return() -> None:
