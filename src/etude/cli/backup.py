@@ -35,7 +35,7 @@ from etude.cli.errors import (
     BackupTargetError,
     FolderUnusableError,
 )
-from etude.cli.installation import KEY_MODE, KEYS, keys_folder, require_folder, settings_for
+from etude.cli.installation import KEY_MODE, keys_folder, require_folder, settings_for
 from etude.clock import SystemClock
 from etude.files import Files, crash_point
 from etude.i18n import text
@@ -144,8 +144,8 @@ def _write_members(raw: IO[bytes], settings: Settings, snapshot: Path, now: date
 
 def _sources(settings: Settings, snapshot: Path) -> Iterator[tuple[str, Path]]:
     yield SQLITE_FILE, snapshot
-    for name in KEYS:
-        yield f"keys/{name}", keys_folder(settings.data) / name
+    for path in sorted(keys_folder(settings.data).glob("[!.]*")):
+        yield f"keys/{path.name}", path
     for path in sorted(settings.blobs.glob("??/??/*")):
         if len(path.name) == _DIGEST_LENGTH:
             yield blob_name(path.name), path

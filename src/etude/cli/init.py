@@ -17,11 +17,12 @@ import msgspec
 import typer
 
 from etude.cli import terminal
+from etude.cli.gateway_token import ensure_gateway_token
 from etude.cli.installation import make_folder, make_keys, settings_for
 from etude.clock import Clock, SystemClock
 from etude.files import Files, crash_point
 from etude.i18n import text
-from etude.people import audit
+from etude.people import audit, gateway_token
 from etude.people.devices import add_device
 from etude.people.names import MAX_DEVICE_ID, check_id
 from etude.people.passwords import hash_password
@@ -139,6 +140,8 @@ async def set_up(settings: Settings, wish: Wish, show: Show, files: Files, clock
         people = None
         if await count_operators(work.connection) == 0:
             people = await _first_people(work, wish, password_hash, clock.now())
+        if await ensure_gateway_token(work, files, settings.data, clock.now()):
+            keys_made.append(gateway_token.FILE)
         made = Made(
             data=str(settings.data),
             changed=bool(folder_made or keys_made or upgraded_to or people),

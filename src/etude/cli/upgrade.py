@@ -1,4 +1,4 @@
-"""`etude upgrade`: bring the database to the schema of this version, forward only."""
+"""`etude upgrade`: bring an installation to this version, forward only."""
 
 import asyncio
 from pathlib import Path
@@ -7,9 +7,13 @@ from typing import Annotated
 import typer
 
 from etude.cli import terminal
-from etude.cli.installation import require_folder, settings_for
+from etude.cli.gateway_token import ensure_gateway_token
+from etude.cli.installation import make_keys, require_folder, settings_for
+from etude.clock import SystemClock
+from etude.files import Files
 from etude.i18n import text
-from etude.store import current_revision, newest_revision
+from etude.settings import Settings
+from etude.store import Database, current_revision, newest_revision
 from etude.store import upgrade as upgrade_schema
 
 
@@ -21,11 +25,11 @@ def upgrade(
     """Bring the database to this version's schema.
 
     All pending steps are one transaction: killed at any instant, the old schema is whole. Make a
-    backup first; there is no way back but a backup.
+    backup first; there is no way back but a backup. Keys that this version needs are made.
     """
     settings = settings_for("upgrade", data)
     require_folder(settings)
-    before = asyncio.run(_upgrade(settings.database_url))
+    before = asyncio.run(_upgrade(settings))
     after = newest_revision()
     if as_json:
         terminal.print_json({"before": before, "after": after, "changed": before != after})
@@ -35,7 +39,14 @@ def upgrade(
     terminal.print_text(line)
 
 
-async def _upgrade(url: str) -> str | None:
-    before = await current_revision(url)
-    await upgrade_schema(url)
+async def _upgrade(settings: Settings) -> str | None:
+    before = await current_revision(settings.database_url)
+    files = Files()
+    make_keys(files, settings.data)
+    await upgrade_schema(settings.database_url)
+    async with (
+        await Database.open(settings.database_url, connections=1) as database,
+        database.transaction() as work,
+    ):
+        await ensure_gateway_token(work, files, settings.data, SystemClock().now())
     return before

@@ -1,22 +1,27 @@
-"""What gateways cache of bindings: read as it is now, whenever a mark says that it has changed."""
+"""What goes over the gateways' link about bindings: what they cache, and the codes they tell."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+import msgspec
+import structlog
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import Clock, to_us
+from etude.people.bind_codes import note_code
 from etude.people.binding_records import (
     BINDINGS,
     CODES,
     REVOCATIONS,
     Binding,
     Held,
+    PendingBinding,
     RevokedCredential,
     VoidCode,
 )
-from etude.people.changes import ChangeSource, mark_changed
+from etude.people.changes import ChangeSource, Reply, ReportSink
+from etude.people.errors import IdInvalidError
 from etude.people.tables import (
     device,
     device_binding,
@@ -25,10 +30,7 @@ from etude.people.tables import (
 )
 from etude.store import UnitOfWork
 
-
-async def mark_device(work: UnitOfWork, device_key: int, now: datetime) -> None:
-    """Let the gateways know that something of a device has changed: its binding or its holders."""
-    await mark_changed(work, BINDINGS, [device_key], now)
+_log = structlog.get_logger(__name__)
 
 
 def change_sources(clock: Clock) -> tuple[ChangeSource, ...]:
@@ -47,6 +49,30 @@ def change_sources(clock: Clock) -> tuple[ChangeSource, ...]:
         ChangeSource(kind=REVOCATIONS, everything=_revocations, about=_revocations),
         ChangeSource(kind=CODES, everything=_no_codes, about=_void_codes),
     )
+
+
+def report_sinks() -> tuple[ReportSink, ...]:
+    """Return what takes the codes that gateways tell, for the composition root to register."""
+    return (ReportSink(kind=CODES, store=_store_codes),)
+
+
+async def _store_codes(
+    work: UnitOfWork, gateway_id: str, items: Sequence[msgspec.Raw], now: datetime
+) -> Sequence[Reply]:
+    unreadable = 0
+    for item in items:
+        try:
+            await note_code(work, msgspec.json.decode(item, type=PendingBinding), now)
+        except (msgspec.DecodeError, IdInvalidError):
+            unreadable += 1
+    if unreadable:
+        _log.warning(
+            "codes of a gateway unreadable",
+            action="device.codes_unreadable",
+            gateway_id=gateway_id,
+            count=unreadable,
+        )
+    return ()
 
 
 async def _no_codes(_connection: AsyncConnection) -> Sequence[VoidCode]:

@@ -9,48 +9,35 @@ Every change is marked for the gateways (`binding_feed`) in the transaction that
 """
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 import msgspec
-from sqlalchemy import and_, case, delete, insert, or_, select, update
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from etude.clock import from_us, to_us
+from etude.clock import to_us
 from etude.files import crash_point
 from etude.people import audit
-from etude.people.binding_feed import mark_device
-from etude.people.binding_records import (
-    CODES,
-    REVOCATIONS,
-    PendingBinding,
-    Proof,
-)
+from etude.people.bind_codes import use_code
+from etude.people.binding_records import BINDINGS, REVOCATIONS, Proof
 from etude.people.changes import mark_changed
 from etude.people.device_credentials import LIFETIME, MAX_AHEAD
 from etude.people.devices import get_device
 from etude.people.errors import (
-    BindCodeExpiredError,
-    BindCodeUnknownError,
-    BindCodeUsedError,
-    BindProofMissingError,
     DeviceBoundElsewhereError,
     DeviceNotBoundError,
 )
 from etude.people.holders import hold_device
-from etude.people.names import MAX_DEVICE_ID, MAX_ID, can_be_id, check_id, check_name
+from etude.people.names import MAX_DEVICE_ID, MAX_ID, check_id, check_name
 from etude.people.records import Actor, Device, Principal, Subject
 from etude.people.tables import (
     device,
-    device_bind_code,
     device_binding,
     device_credential_revocation,
 )
 from etude.store import UnitOfWork
-
-CODES_KEPT: Final = timedelta(hours=1)
-"""How long after its end a code is still told apart from one that never was."""
 
 
 class BindRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,81 +64,6 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     learner_id: str | None
 
 
-class ShownCode(msgspec.Struct, frozen=True, kw_only=True):
-    """A code that a device shows now, for a person to recognise the device by."""
-
-    code: str
-    device_id: str
-    board: str
-    version: str
-    expires_at: datetime
-
-
-async def note_code(work: UnitOfWork, pending: PendingBinding, now: datetime) -> None:
-    """Store a code that a gateway has told, or what it tells anew of it.
-
-    A code that a device of another gateway shows too is void from now on, and the gateways are told
-    so: bound with it, it might be the wrong device. Codes whose end is `CODES_KEPT` ago are removed
-    meanwhile.
-    """
-    now_us, connection = to_us(now), work.connection
-    oldest_us = to_us(now - CODES_KEPT)
-    await connection.execute(
-        delete(device_bind_code).where(device_bind_code.c.expires_us < oldest_us)
-    )
-    described = {"board": pending.board, "version": pending.version, "serial": pending.serial}
-    values = described | {
-        "code": pending.code,
-        "device_id": pending.device_id,
-        "client_id": pending.client_id,
-        "proof": pending.proof.value,
-        "created_us": now_us,
-        "expires_us": pending.expires_us,
-    }
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    wanted = dialect.insert(device_bind_code).values(values)
-    same = and_(
-        device_bind_code.c.device_id == pending.device_id,
-        device_bind_code.c.client_id == pending.client_id,
-    )
-    stored = await connection.execute(
-        wanted.on_conflict_do_update(
-            index_elements=["code"],
-            set_={name: wanted.excluded[name] for name in values if name != "code"}
-            | {"used_us": case((same, device_bind_code.c.used_us), else_=None)},
-            where=or_(same, device_bind_code.c.expires_us <= now_us),
-        ).returning(device_bind_code.c.code)
-    )
-    if stored.one_or_none() is None:
-        await connection.execute(
-            update(device_bind_code)
-            .where(device_bind_code.c.code == pending.code)
-            .values(expires_us=now_us)
-        )
-        await mark_changed(work, CODES, [int(pending.code)], now)
-    crash_point("people.bind_code.noted")
-
-
-async def shown_codes(connection: AsyncConnection, now: datetime) -> tuple[ShownCode, ...]:
-    """Return the codes that can be typed now, the newest first, at most 200."""
-    statement = (
-        select(device_bind_code)
-        .where(device_bind_code.c.expires_us > to_us(now), device_bind_code.c.used_us.is_(None))
-        .order_by(device_bind_code.c.created_us.desc(), device_bind_code.c.code)
-        .limit(200)
-    )
-    return tuple(
-        ShownCode(
-            code=row.code,
-            device_id=row.device_id,
-            board=row.board,
-            version=row.version,
-            expires_at=from_us(row.expires_us),
-        )
-        for row in (await connection.execute(statement)).all()
-    )
-
-
 async def bind_device(
     work: UnitOfWork, wanted: BindRequest, *, actor: Actor | Principal, now: datetime
 ) -> Bound:
@@ -166,7 +78,7 @@ async def bind_device(
         IdInvalidError, NameInvalidError: the device's id or name is none.
         LearnerUnknownError, LearnerErasedError, HolderOverlapError: nothing was bound.
     """
-    shown = await _use_code(work.connection, wanted.code.strip(), now)
+    shown = await use_code(work.connection, wanted.code.strip(), now)
     made, is_new = await _registered(work.connection, shown.device_id, wanted.name, now)
     rebound = await _store(work.connection, made, shown, now, rebind=wanted.rebind)
     if wanted.learner_id is not None:
@@ -241,45 +153,17 @@ async def revoke_credential(
     return found
 
 
+async def mark_device(work: UnitOfWork, device_key: int, now: datetime) -> None:
+    """Let the gateways know that something of a device has changed: its binding or its holders."""
+    await mark_changed(work, BINDINGS, [device_key], now)
+
+
 async def bound_among(connection: AsyncConnection, device_keys: Collection[int]) -> frozenset[int]:
     """Return which of these devices are bound."""
     statement = select(device_binding.c.device_key).where(
         device_binding.c.device_key.in_(device_keys), device_binding.c.client_id.is_not(None)
     )
     return frozenset((await connection.execute(statement)).scalars())
-
-
-async def _use_code(connection: AsyncConnection, code: str, now: datetime) -> Any:  # noqa: ANN401 - a row
-    """Mark the code as used in one statement, so that it cannot be used twice; return its row."""
-    if not can_be_id(code):
-        raise BindCodeUnknownError(bind_code="-")
-    now_us = to_us(now)
-    used = await connection.execute(
-        update(device_bind_code)
-        .where(
-            device_bind_code.c.code == code,
-            device_bind_code.c.used_us.is_(None),
-            device_bind_code.c.expires_us > now_us,
-        )
-        .values(used_us=now_us)
-        .returning(device_bind_code)
-    )
-    row = used.one_or_none()
-    if row is None:
-        raise await _why_not(connection, code)
-    if row.proof == Proof.AWAITED:
-        raise BindProofMissingError(device_id=row.device_id)
-    return row
-
-
-async def _why_not(connection: AsyncConnection, code: str) -> Exception:
-    statement = select(device_bind_code).where(device_bind_code.c.code == code)
-    row = (await connection.execute(statement)).one_or_none()
-    if row is None:
-        return BindCodeUnknownError(bind_code=code[:16])
-    if row.used_us is not None:
-        return BindCodeUsedError(bind_code=code, device_id=row.device_id)
-    return BindCodeExpiredError(bind_code=code, expired_at=from_us(row.expires_us).isoformat())
 
 
 async def _registered(

@@ -13,6 +13,7 @@ from etude.errors import (
     MalformedError,
     NotFoundError,
     UnauthenticatedError,
+    UnavailableError,
 )
 
 
@@ -241,3 +242,15 @@ class SerialKeysUnreadableError(EtudeError):
     """The file that keeps the keys of serial numbers is damaged."""
 
     code = "SERIAL_KEYS_UNREADABLE"
+
+
+class SerialFileUnreadableError(InvalidError):
+    """A file of serial numbers and keys cannot be read, or is no text in UTF-8."""
+
+    code = "SERIAL_FILE_UNREADABLE"
+
+
+class GatewayTokenMissingError(UnavailableError):
+    """The file with the gateway's token is not there or cannot be read."""
+
+    code = "GATEWAY_TOKEN_MISSING"

@@ -9,6 +9,7 @@ from litestar.params import JSONBody, PathParameter
 from msgspec import Meta
 
 from etude.people import audit
+from etude.people.bindings import bound_among, mark_device
 from etude.people.devices import add_device, get_device, list_devices
 from etude.people.errors import (
     CursorInvalidError,
@@ -49,11 +50,12 @@ class NewDevice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class DeviceView(msgspec.Struct, frozen=True, kw_only=True):
-    """A device. `name` says which one it is, not whose."""
+    """A device. `name` says which one it is, not whose; `bound`: it may connect to a gateway."""
 
     device_id: str
     name: str
     created_at: datetime
+    bound: bool = False
 
 
 class DevicePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +127,11 @@ async def show_devices(
     """List the devices."""
     async with services_of(request).database.read() as connection:
         page = await list_devices(connection, cursor=cursor, limit=limit)
-    return DevicePage(items=[_view(each) for each in page.items], next_cursor=page.next_cursor)
+        bound = await bound_among(connection, [each.device_key for each in page.items])
+    return DevicePage(
+        items=[_view(each, bound=each.device_key in bound) for each in page.items],
+        next_cursor=page.next_cursor,
+    )
 
 
 @get(
@@ -138,7 +144,9 @@ async def show_devices(
 async def show_device(request: HttpRequest, device_id: DeviceId) -> DeviceView:
     """Show a device."""
     async with services_of(request).database.read() as connection:
-        return _view(await get_device(connection, device_id))
+        device = await get_device(connection, device_id)
+        bound = await bound_among(connection, [device.device_key])
+    return _view(device, bound=device.device_key in bound)
 
 
 @post(
@@ -185,6 +193,7 @@ async def create_holding(
             now=services.clock.now(),
             detail={"device": device.device_key, "learner": held.learner_key},
         )
+        await mark_device(work, device.device_key, services.clock.now())
     location = f"{PATH}/{device_id}/holders"
     return Response(_holding(held), status_code=201, headers={"Location": location})
 
@@ -230,11 +239,14 @@ async def release(
             now=services.clock.now(),
             detail={"device": device.device_key, "learner": ended.learner_key},
         )
+        await mark_device(work, device.device_key, services.clock.now())
     return _holding(ended)
 
 
-def _view(device: Device) -> DeviceView:
-    return DeviceView(device_id=device.device_id, name=device.name, created_at=device.created_at)
+def _view(device: Device, *, bound: bool = False) -> DeviceView:
+    return DeviceView(
+        device_id=device.device_id, name=device.name, created_at=device.created_at, bound=bound
+    )
 
 
 def _holding(holding: Holding) -> HoldingView:

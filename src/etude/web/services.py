@@ -12,6 +12,9 @@ from litestar.datastructures import State
 
 from etude.clock import Clock, Ids, RandomIds, SystemClock
 from etude.people.authentication import Authenticator
+from etude.people.binding_feed import change_sources, report_sinks
+from etude.people.device_credentials import DeviceKeys, read_keys
+from etude.people.errors import DeviceKeyMissingError
 from etude.people.learner_data import LearnerDataRegistry
 from etude.people.token_use import TokenUse
 from etude.sessions.erasure import all_learner_data
@@ -66,13 +69,24 @@ def compose(
         settings=settings,
         database=database,
         blobs=blobs,
-        authenticator=Authenticator(database, time),
+        authenticator=Authenticator(database, time, _device_keys(settings)),
         ingest=Ingest(database, time, projectors=[InstanceProjector()]),
         clock=time,
         ids=made,
         learner_data=all_learner_data(time, blobs),
-        links=GatewayLinks(database, time, made),
+        links=GatewayLinks(
+            database, time, made, sources=change_sources(time), sinks=report_sinks()
+        ),
     )
+
+
+def _device_keys(settings: Settings) -> DeviceKeys | None:
+    """Return the keys of devices' credentials; without them only tokens count."""
+    try:
+        return read_keys(settings.data / "keys")
+    except DeviceKeyMissingError as error:
+        log.warning("no device credential is accepted", action="web.no_device_key", code=error.code)
+        return None
 
 
 @asynccontextmanager

@@ -108,7 +108,9 @@ def test_a_device_is_held_and_given_back(shell: Shell) -> None:
     ada = shell.json("learner", "create", "Ada")["learner_id"]
     ben = shell.json("learner", "create", "Ben")["learner_id"]
     made = shell.json("device", "create", "toy-1", "--name", "Toy 1")
-    assert shell.json("device", "list") == [made | {"holder": None}]
+    assert shell.json("device", "list") == [
+        made | {"holder": None, "bound": False, "online": False}
+    ]
     held = shell.json("device", "hold", "toy-1", ada, "--since", "2026-01-01T00:00:00+08:00")
     assert (held["starts_at"], held["ends_at"]) == ("2025-12-31T16:00:00Z", None)
     assert shell.json("device", "list")[0]["holder"] == ada
