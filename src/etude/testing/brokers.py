@@ -145,7 +145,7 @@ class Board:
 
     async def _listen(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
-            heard: dict[str, Any] = json.loads(bytes(message.payload))  # type: ignore[arg-type] # what the server sends
+            heard: dict[str, Any] = json.loads(bytes(message.payload))
             known = [one.get("msg_id") for one in self.done]
             self.heard.append(heard)
             if heard.get("msg_id") not in known:
