@@ -42,6 +42,12 @@ class DocumentAliasError(DocumentMistakeError):
     code = "DOCUMENT_ALIAS"
 
 
+class DocumentMergeError(DocumentMistakeError):
+    """It uses a merge key (`<<`)."""
+
+    code = "DOCUMENT_MERGE"
+
+
 class DocumentKeyNotTextError(DocumentMistakeError):
     """A key is no text."""
 
@@ -113,6 +119,7 @@ _KINDS: Final[dict[str, type[DocumentMistakeError]]] = {
     "too_long": DocumentTooLongError,
     "too_deep": DocumentTooDeepError,
     "alias": DocumentAliasError,
+    "merge": DocumentMergeError,
     "key_not_text": DocumentKeyNotTextError,
     "no_json": DocumentNoJsonError,
     "unknown_key": DocumentUnknownKeyError,

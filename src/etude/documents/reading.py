@@ -1,7 +1,7 @@
 """Reading YAML: plain values, and the line of each of its places.
 
-Aliases are refused: a few lines of them can mean gigabytes. So are keys that are no text, values
-that JSON has no word for (dates, infinities), and keys that come twice.
+Aliases are refused: a few lines of them can mean gigabytes. So are merges (`<<:`), keys that are no
+text, values that JSON has no word for (dates, infinities), and keys that come twice.
 """
 
 import math
@@ -12,7 +12,7 @@ import msgspec
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
 MAX_CHARACTERS: Final = 1 << 20
 MAX_DEPTH: Final = 32
@@ -82,6 +82,8 @@ def _alias_or_depth(text: str) -> Mistake | None:
     for event in YAML(typ="rt").parse(text):
         if isinstance(event, AliasEvent):
             return Mistake(event.start_mark.line + 1, "", "alias")
+        if isinstance(event, ScalarEvent) and event.value == "<<" and event.style is None:
+            return Mistake(event.start_mark.line + 1, "", "merge")
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > MAX_DEPTH:
             return Mistake(event.start_mark.line + 1, "", "too_deep")

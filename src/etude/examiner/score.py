@@ -72,7 +72,7 @@ class _Doubts:
 
     def __init__(self, session: Sequence[Placed]) -> None:
         events = [one.event for one in session]
-        self.contested = {subject_id(event) for event in events if is_contest(event)}
+        self.contested = _contested(events)
         self._reviews: dict[str, Review] = {}
         for event in events:  # in order: of several reviews the last one counts
             if event.event_type == "signal_reviewed" and event.is_server_made:
@@ -82,9 +82,8 @@ class _Doubts:
 
     def is_contested(self, event: Event) -> bool:
         """Whether the learner disagrees with the event, or with the triple that it is part of."""
-        in_triple = family_of(event.event_type) == "triple" and event.correlation_id is not None
         return event.event_id in self.contested or (
-            in_triple and event.correlation_id in self.contested
+            _is_of_triple(event) and event.correlation_id in self.contested
         )
 
     def is_doubtful(self, event: Event) -> bool:
@@ -92,6 +91,21 @@ class _Doubts:
 
     def review(self, event: Event) -> Review | None:
         return self._reviews.get(event.event_id)
+
+
+def _contested(events: Sequence[Event]) -> frozenset[str]:
+    """Return the ids of contested events, and the correlations of contested triples.
+
+    A triple is contested whole, whichever of its events the learner meant, as in the recap.
+    """
+    triples = {event.event_id: event.correlation_id for event in events if _is_of_triple(event)}
+    subjects = [subject_id(event) for event in events if is_contest(event)]
+    named = {one for one in subjects if one is not None}
+    return frozenset(named | {triples[one] or one for one in named if one in triples})
+
+
+def _is_of_triple(event: Event) -> bool:
+    return family_of(event.event_type) == "triple" and event.correlation_id is not None
 
 
 def read_review(event: Event) -> Review | None:

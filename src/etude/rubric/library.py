@@ -92,7 +92,7 @@ class RubricLibrary:
         found = self._newest(
             one
             for one in self._by_key.values()
-            if instrument in one.instruments and version in {None, one.version}
+            if instrument in one.instruments and version in (None, one.version)
         )
         if found is None:
             raise RubricUnknownError(rubric=f"{instrument} {version or ''}".strip()[:128])

@@ -16,10 +16,16 @@ Primitive = Literal["presence", "sequence", "timing", "quality", "safety"]
 Aggregate = Literal["confidence_weighted_mean", "minimum", "latest", "best"]
 Better = Literal["higher", "lower"]
 Level = Literal["L0", "L1", "L2"]
+Unit = Literal[
+    "ratio", "count", "s", "ms", "per_minute", "cm", "bpm", "words_per_s", "characters_per_s"
+]
 
-NAME: Final = r"^[a-z][a-z0-9_]{0,63}$"
-"""Names of signals, dimensions and phases, as events carry them."""
-PATH: Final = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,7}$"
+NAME: Final = r"^[a-z][a-z0-9_]{0,63}$(?!\n)"
+"""Names of signals, dimensions and phases, as events carry them.
+
+`$` alone would also stand before a last line feed.
+"""
+PATH: Final = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,7}$(?!\n)"
 """A path into an event: names and dots, nothing that could run."""
 
 Name = Annotated[str, Meta(pattern=NAME)]
@@ -51,7 +57,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     at_least: float | None = None
     at_most: float | None = None
-    one_of: tuple[str, ...] | None = None
+    one_of: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
 
 
 class PolarityRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,9 +116,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     level: Level | None = None
     observe: Observe
     measure: dict[str, FieldPath] = {}
-    unit: Literal["ratio", "count", "s", "ms", "per_minute", "cm", "bpm", "words_per_s"] | None = (
-        None
-    )
+    unit: Unit | None = None
     polarity: PolarityRule | None = None
     grade: Grade | None = None
     band: Band | None = None
@@ -161,8 +165,8 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rubric as a whole. `instruments`: values of `session_start` that it is for (rulings 3)."""
 
-    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
-    version: Annotated[str, Meta(pattern=r"^v[0-9]+(\.[0-9]+){0,2}$")]
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
+    version: Annotated[str, Meta(pattern=r"^v[0-9]+(\.[0-9]+){0,2}$(?!\n)")]
     locale: Annotated[Words, Meta(min_length=1)]
     instruments: tuple[str, ...] = ()
     phases: Annotated[tuple[Phase, ...], Meta(min_length=1)]

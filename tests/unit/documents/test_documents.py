@@ -85,6 +85,7 @@ phases: []
         ("a: [1", "DOCUMENT_SYNTAX", 1),
         ("id: a\nid: b\n", "DOCUMENT_SYNTAX", 2),
         ("a: &x 1\nb: *x\n", "DOCUMENT_ALIAS", 2),
+        ("id: a\nsignals: {<<: {b: 1}}\n", "DOCUMENT_MERGE", 2),
         ("id: a\nsignals: {}\n1: b\n", "DOCUMENT_KEY_NOT_TEXT", 3),
         ("id: a\nsignals: {a: {primitive: timing, weight: .inf}}\n", "DOCUMENT_NO_JSON", 2),
         ("id: 2026-01-01\nsignals: {}\n", "DOCUMENT_NO_JSON", 1),

@@ -165,6 +165,26 @@ def test_a_contested_event_weighs_nothing() -> None:
     assert [(item.event_id, item.contested) for item in found.ledger] == [("a", True)]
 
 
+def test_a_triple_is_contested_whole() -> None:
+    """A contest names what was seen; the judgement of the same triple weighs nothing either."""
+    seen = event("o", {"seen": 1}, event_type="signal_observation", correlation_id="c")
+    judged = event(
+        "d", {}, event_type="signal_detected", correlation_id="c", extra={"assertion": True}
+    )
+    contest = event("x", {"event_id": "o"}, event_type="signal_contested", correlation_id="c")
+    found = score([seen, judged, contest], RUBRIC)
+    assert found.dimensions[0].score is None
+    assert [(item.event_id, item.contested) for item in found.ledger] == [("d", True), ("o", True)]
+
+
+def test_a_contested_metric_leaves_its_turn_alone() -> None:
+    """A turn's metrics share its correlation, but are events of their own."""
+    turn = event("o", {"seen": 1}, event_type="signal_observation", correlation_id="s:0")
+    metric = event("m", {"accuracy": 0}, correlation_id="s:0")
+    contest = event("x", {"event_id": "m"}, event_type="signal_contested", correlation_id="s:0")
+    assert score([turn, metric, contest], RUBRIC).dimensions[0].evidence == ("o",)
+
+
 def test_a_failed_gate_caps_the_whole() -> None:
     """Tune 100 weighs 3, care 0 weighs 1: 75, capped to 40; unobserved is not failed."""
     bare_hand = event("g", {"correct": False}, event_type="technique_observation", signal="gloves")

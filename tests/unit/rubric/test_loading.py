@@ -89,6 +89,13 @@ def started(value: dict[str, Any], meta: dict[str, Any] | None = None) -> Event:
         ),
         ("{id: operation}", "{id: operation}\n  - {id: operation}", "DOCUMENT_TWICE", 7),
         ("version: v1", "version: one", "DOCUMENT_OUT_OF_BOUNDS", 2),
+        ("version: v1", 'version: "v1\\n"', "DOCUMENT_OUT_OF_BOUNDS", 2),
+        (
+            "primitive: quality",
+            "primitive: quality\n    polarity: {positive: {one_of: []}}",
+            "DOCUMENT_EMPTY",
+            10,
+        ),
         (
             "dimensions:",
             "safety_gates: [{signal: tune, cap: 50}]\ndimensions:",
@@ -128,6 +135,7 @@ def test_a_session_names_its_rubric_or_there_is_none(tmp_path: Path) -> None:
         None,
         started({}),
         started({"instrument": "whistle", "rubric_version": "v7"}),
+        started({"instrument": "whistle", "rubric_version": ["v1.9"]}),
         started({"instrument": "violin"}, {"rubric": {"id": "other"}}),
         started({"instrument": ["violin"]}, {"rubric": "small"}),
     ):
