@@ -61,7 +61,7 @@ class McpClient:
 
     @property
     def tools(self) -> Mapping[str, Tool] | None:
-        """The device's tools by name; None until they have been listed."""
+        """The device's tools by name; None until they were listed, or asked for in vain."""
         return self._tools
 
     @property
@@ -119,7 +119,10 @@ class McpClient:
         return ToolResult(text=text)
 
     async def _introduce(self) -> None:
-        """Initialise and list. A device that does not answer the first may answer the second."""
+        """Initialise and list. A device that does not answer the first may answer the second.
+
+        One that answers nothing at all counts as one without tools, so that nobody waits for ever.
+        """
         vision = {"url": "", "token": ""}  # a third-party client answers nothing without them
         params = {
             "protocolVersion": PROTOCOL,
@@ -131,8 +134,10 @@ class McpClient:
             return
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         tools = await self._list()
-        if tools is not None and not self._closed:
-            self._tools = tools
+        if tools is None:  # firmware answers nothing while it waits for its sound to end
+            tools = await self._list()
+        if not self._closed:
+            self._tools = tools or {}
             self._listed()
 
     async def _list(self) -> Mapping[str, Tool] | None:

@@ -135,7 +135,7 @@ class Device(Protocol):
 
     @property
     def tools(self) -> Mapping[str, Tool] | None:
-        """The device's tools by name; None until `tools/list` has been answered."""
+        """The device's tools by name; None until they were listed, or asked for in vain."""
 
     @property
     def listening(self) -> ListenMode | None:

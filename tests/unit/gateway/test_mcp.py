@@ -130,13 +130,28 @@ def test_a_list_that_breaks_off_counts_so_far() -> None:
     run(body)
 
 
-def test_a_device_that_answers_nothing_has_no_list() -> None:
-    """Both requests time out, and nothing waits any more."""
+def test_a_device_that_answers_nothing_has_no_tools() -> None:
+    """After half a minute that is settled, and nothing waits any more."""
 
     async def body(toy: Toy) -> None:
         toy.client.start()
-        await asyncio.sleep(21)
-        assert (toy.client.tools, toy.listed, toy.client.calling) == (None, 0, False)
+        await asyncio.sleep(29)
+        assert (toy.client.tools, toy.listed, toy.client.calling) == (None, 0, True)
+        await asyncio.sleep(2)
+        assert (toy.client.tools, toy.listed, toy.client.calling) == ({}, 1, False)
+
+    run(body)
+
+
+def test_a_list_that_does_not_come_is_asked_for_again() -> None:
+    """Once: the device may have been waiting for its sound to end."""
+
+    async def body(toy: Toy) -> None:
+        toy.client.start()
+        await toy.answer(result={})
+        await asyncio.sleep(11)
+        await toy.answer(result={"tools": [{"name": "a"}]})
+        assert list(toy.client.tools or {}) == ["a"]
 
     run(body)
 

@@ -106,6 +106,21 @@ def test_devices_are_apart() -> None:
     run(body)
 
 
+def test_whoever_asks_is_told_who_comes_and_goes() -> None:
+    """Once each; a socket that was never its device's one is none of them."""
+
+    async def body(house: House) -> None:
+        told: list[tuple[str, DeviceConnection]] = []
+        house.registry.on_joined = lambda one: told.append(("joined", one))
+        house.registry.on_parted = lambda one: told.append(("parted", one))
+        old, silent, new = house.greet(), house.open(), house.greet()
+        for one in (old, silent, new, new):
+            house.registry.left(one)
+        assert told == [("joined", old), ("joined", new), ("parted", new)]
+
+    run(body)
+
+
 def test_all_are_closed_at_the_end() -> None:
     """Greeted or not."""
 
