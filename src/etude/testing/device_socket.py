@@ -77,6 +77,7 @@ class DeviceSocket(asyncio.Protocol):
         self._request = request
         self._transport: asyncio.Transport | None = None
         self._upgraded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._frozen = False
         self._buffer = bytearray()
         self._parts: list[bytes] = []
         self._parts_opcode = CONTINUATION
@@ -131,9 +132,15 @@ class DeviceSocket(asyncio.Protocol):
             self._transport.close()
 
     def freeze(self) -> None:
-        """Stop reading, as a device without power: TCP stays, nothing is answered."""
-        if self._transport is not None:
+        """Stop reading, as a device without power: TCP stays, nothing is answered or told."""
+        self._frozen = True
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
+
+    def scrap(self) -> None:
+        """Let go of the descriptor, whatever state it is in."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Shake hands."""
@@ -152,7 +159,8 @@ class DeviceSocket(asyncio.Protocol):
         """Tell the device, or whoever still waits for the handshake."""
         del exc  # a reset and an end are the same to the firmware
         if self._upgraded.done():
-            if not self._upgraded.cancelled() and self._upgraded.exception() is None:
+            welcome = not self._upgraded.cancelled() and self._upgraded.exception() is None
+            if welcome and not self._frozen:
                 self._hears.lost()
         else:
             self._upgraded.set_exception(DeviceRefusedError(0))

@@ -106,6 +106,7 @@ class FakeDevice:
         self._book = book or ClipBook()
         self._socket: DeviceSocket | None = None
         self._hello: asyncio.Future[None] | None = None
+        self._frozen: list[DeviceSocket] = []
         self._connected = False
         self._speaker = Speaker(self.manners.queue_packets)
         self._microphone = Microphone(self._send_packet)
@@ -201,21 +202,26 @@ class FakeDevice:
 
     def leave(self) -> None:
         """Drop TCP, as at the end of a session or out of range."""
-        self._connected = False
-        self._microphone.close()
-        self._see("left")
+        self._end_channel("left")
         if self._socket is not None:
             self._socket.drop()
 
     def freeze(self) -> None:
         """Lose power: TCP stays half open, nothing is read or sent any more."""
-        self._connected = False
-        self._microphone.close()
+        self._end_channel("frozen")
         if self.card is not None:
             self.card.power_off()
-        self._see("frozen")
         if self._socket is not None:
             self._socket.freeze()
+            self._frozen.append(self._socket)
+            self._socket = None
+
+    def scrap(self) -> None:
+        """Let go of everything, at the end of a test."""
+        if self._connected:
+            self.leave()
+        for socket in self._frozen:
+            socket.scrap()
 
     def send_raw(self, text: str) -> None:
         """Send any text, well-formed or not."""
@@ -259,19 +265,20 @@ class FakeDevice:
 
     def close_came(self, code: int) -> None:
         """Mark the channel as closed; the firmware neither answers nor closes TCP."""
-        self._connected = False
-        self._microphone.close()
-        self.state = State.IDLE
-        self._see("closed", str(code))
+        self._end_channel("closed", str(code))
 
     def lost(self) -> None:
         """Notice that TCP is gone."""
+        self._end_channel("lost")
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_exception(NoHelloError(self.device_id))
+
+    def _end_channel(self, how: str, detail: str = "") -> None:
         self._connected = False
         self._microphone.close()
         self.state = State.IDLE
-        self._see("lost")
-        if self._hello is not None and not self._hello.done():
-            self._hello.set_exception(NoHelloError(self.device_id))
+        self._clip = None
+        self._see(how, detail)
 
     def _on_hello(self, message: Mapping[str, Any]) -> None:
         self.session_id = str(message.get("session_id", ""))

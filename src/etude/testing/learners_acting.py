@@ -16,6 +16,7 @@ from etude.testing.learner_voice import Voices
 REACTION_S: Final = 0.15
 _LEAST_WINDOW_MS: Final = 800
 _RATIO: Final = 1.2
+_INTO_CLIP_S: Final = 0.45  # by then, no late packet of the window before is waited for
 _TOO_LATE_S: Final = 0.9  # beyond the window and the grace of late packets
 
 
@@ -68,7 +69,7 @@ def _late(part: Part) -> Sequence[Words]:
 
 
 def _over_the_clip(part: Part) -> Sequence[Words]:
-    return (Words(0.1, part.text, part.lasts_ms // 2),)
+    return (Words(_INTO_CLIP_S, part.text, part.lasts_ms // 3),)
 
 
 def wrong_text(part: Part) -> str:

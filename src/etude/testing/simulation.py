@@ -113,6 +113,7 @@ class Simulation:
             await asyncio.sleep(_LOOK_S)
         finally:
             learner.stop()
+            device.scrap()
             await gateway.close()
             if uploads:
                 await asyncio.to_thread(uploads.stop)
