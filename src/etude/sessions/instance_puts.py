@@ -17,8 +17,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from etude.events.canonical import canonical
-from etude.events.errors import LineError, NotEncodableError
+from etude.events.errors import BadTypeError, LineError
 from etude.sessions.batch import MAX_LINES, Batch, server_batch
 from etude.sessions.errors import InstancePartUnusableError, TooManyLinesError
 from etude.sessions.turns import MAX_STEP, PUT_SOURCE, Folded, Part, without_verdicts
@@ -108,28 +107,28 @@ class Identified(msgspec.Struct, frozen=True, kw_only=True):
     events: Mapping[str, Mapping[str, Any]]
 
 
-def groups(put: InstancePut, stored: Folded | None) -> list[Group]:
-    """Return what a `PUT` says, as events without ids, in the order in which it happened."""
-    return [
-        _start(put),
-        *_turns(put),
-        *_events(put),
-        *_connection(put, stored),
-        *([] if put.status == "running" else [_end(put)]),
-    ]
+def said(session_id: str, put: InstancePut, stored: Folded | None) -> list[Identified]:
+    """Return what a `PUT` says, as events, in the order in which it happened.
+
+    Raises:
+        InstancePartUnusableError: it is nested more deeply than any event may be.
+    """
+    try:
+        groups = [
+            _start(put),
+            *_turns(put),
+            *_events(put),
+            *_connection(put, stored),
+            *([] if put.status == "running" else [_end(put)]),
+        ]
+        return [identify(session_id, group) for group in groups]
+    except RecursionError as error:
+        raise InstancePartUnusableError(place="$", reason=BadTypeError.code) from error
 
 
 def identify(session_id: str, group: Group, after: str = "") -> Identified:
-    """Give a group its ids, derived from the session, its content and what it comes `after`.
-
-    Raises:
-        InstancePartUnusableError: it holds what JSON text cannot say.
-    """
-    try:
-        known = [session_id, group.salt, list(group.contents), after]
-        digest = hashlib.sha256(canonical(known)).hexdigest()
-    except NotEncodableError as error:
-        raise InstancePartUnusableError(place=group.place, reason="bad_type") from error
+    """Give a group its ids, derived from the session, its content and what it comes `after`."""
+    digest = hashlib.sha256(_spelled([session_id, group.salt, group.contents, after])).hexdigest()
     is_metrics = isinstance(group.part, tuple) and group.part[0] == "metrics"
     events = {
         str(uuid.uuid5(_NAMESPACE, f"{digest}:{place}")): (
@@ -143,12 +142,12 @@ def identify(session_id: str, group: Group, after: str = "") -> Identified:
 
 
 def settle(
-    session_id: str, said: Sequence[Identified], stored: Folded | None, known: AbstractSet[str]
+    session_id: str, put: Sequence[Identified], stored: Folded | None, known: AbstractSet[str]
 ) -> list[Identified]:
     """Return the groups that say what is to be; `known` are those ids that are stored already."""
     speaks_for = {} if stored is None else stored.speaks_for
     settled = []
-    for each in said:
+    for each in put:
         part = each.group.part
         now = None if part is None else speaks_for.get(part)
         comes_back = now not in {None, each.speaker} and not known.isdisjoint(each.events)
@@ -231,14 +230,11 @@ def _events(put: InstancePut) -> Iterator[Group]:
     seen: dict[bytes, int] = {}
     for number, event in enumerate(put.events or ()):
         kept = without_verdicts(event)
-        place = f"events[{number}]"
-        try:
-            same = canonical(kept)
-        except NotEncodableError as error:
-            raise InstancePartUnusableError(place=place, reason="bad_type") from error
-        seen[same] = seen.get(same, 0) + 1
+        spelled = _spelled(kept)
+        seen[spelled] = seen.get(spelled, 0) + 1
         content = _content("task_event", "reported", None, {"event": kept})
-        yield Group(place=place, part=None, contents=(content,), salt=str(seen[same]))
+        salt = str(seen[spelled])
+        yield Group(place=f"events[{number}]", part=None, contents=(content,), salt=salt)
 
 
 def _connection(put: InstancePut, stored: Folded | None) -> Iterator[Group]:
@@ -280,6 +276,11 @@ def _content(
         "meta": {"source": PUT_SOURCE, **(meta or {})},
     }
     return {name: each for name, each in content.items() if each is not None}
+
+
+def _spelled(value: object) -> bytes:
+    """Spell a value always in the same way. By the megabyte, where RFC 8785 would take seconds."""
+    return msgspec.json.encode(value, order="sorted")
 
 
 def _in_set(content: Mapping[str, Any], metric_set: str, place: int) -> Mapping[str, Any]:

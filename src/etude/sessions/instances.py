@@ -1,6 +1,8 @@
 """Task instances as they are stored: found by a row of their own, folded when they are read."""
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
@@ -13,9 +15,10 @@ from etude.people.learners import get_learner_by_key
 from etude.people.records import Principal
 from etude.people.tables import device, learner
 from etude.sessions import reading, repository
+from etude.sessions.batch import Batch
 from etude.sessions.errors import SessionTooLongError
 from etude.sessions.ingest import Ingest
-from etude.sessions.instance_puts import InstancePut, batch_of, groups, identify, settle
+from etude.sessions.instance_puts import Identified, InstancePut, batch_of, said, settle
 from etude.sessions.projectors import Stored
 from etude.sessions.records import Answer, SessionRow, Upload
 from etude.sessions.tables import session, session_event, task_instance
@@ -26,6 +29,8 @@ from etude.store.work import UnitOfWork
 
 # What one instance may hold in memory; a lesson of a hundred clips has some 200 KiB.
 LIMIT_BYTES: Final = 16 * 1024 * 1024
+# More than this is folded off the event loop, so that other requests go on meanwhile.
+LARGE_BYTES: Final = 256 * 1024
 _START: Final = "session_start"
 _HEAD_FIELDS: Final = Head.__struct_fields__
 _PAGE_ROWS: Final = 2_000
@@ -69,8 +74,11 @@ async def load(connection: AsyncConnection, record: SessionRow) -> Folded | None
     Raises:
         SessionTooLongError: its events are too many to be folded while somebody waits.
     """
-    received = await _received(connection, record)
-    return fold(await _about(connection, record), received)
+    rows, size_bytes = await _rows(connection, record)
+    about = await _about(connection, record)
+    if size_bytes > LARGE_BYTES:
+        return await asyncio.to_thread(_folded, about, rows)
+    return _folded(about, rows)
 
 
 async def listed(
@@ -121,16 +129,23 @@ async def put(
     async with database.read() as connection:
         record = await repository.find(connection, session_id)
         stored = None if record is None else await load(connection, record)
-        said = [identify(session_id, group) for group in groups(sent, stored)]
-        ids = [event_id for each in said for event_id in each.events]
+        # Up to 8 MiB are worked on: off the event loop, so that other requests go on meanwhile.
+        told = await asyncio.to_thread(said, session_id, sent, stored)
+        ids = [event_id for each in told for event_id in each.events]
         known = set() if record is None else await _known(connection, record.session_key, ids)
     device_key = sender.device_key
     if device_key is None and record is not None and sender.principal.kind == "service":
         device_key = record.device_key
-    batch = batch_of(session_id, settle(session_id, said, stored, known))
+    batch = await asyncio.to_thread(_settled, session_id, told, stored, known)
     return await ingest.receive(
         Upload(principal=sender.principal, device_key=device_key, batch=batch)
     )
+
+
+def _settled(
+    session_id: str, told: Sequence[Identified], stored: Folded | None, known: AbstractSet[str]
+) -> Batch:
+    return batch_of(session_id, settle(session_id, told, stored, known))
 
 
 async def _known(
@@ -183,7 +198,7 @@ _ROWS: Final = select(
 )
 
 
-async def _received(connection: AsyncConnection, record: SessionRow) -> list[Received]:
+async def _rows(connection: AsyncConnection, record: SessionRow) -> tuple[list[Any], int]:
     statement: Select[Any] = _ROWS.where(session_event.c.session_key == record.session_key)
     rows = await connection.stream(statement, execution_options={"yield_per": _PAGE_ROWS})
     size_bytes, found = 0, []
@@ -191,14 +206,18 @@ async def _received(connection: AsyncConnection, record: SessionRow) -> list[Rec
         size_bytes += len(row.line)
         if size_bytes > LIMIT_BYTES:
             raise SessionTooLongError(session_id=record.session_id, limit_bytes=LIMIT_BYTES)
-        found.append(_read(row))
-    return found
+        found.append(row)
+    return found, size_bytes
+
+
+def _folded(about: About, rows: Iterable[Any]) -> Folded | None:
+    return fold(about, map(_read, rows))
 
 
 async def _head_events(
     connection: AsyncConnection, session_keys: Collection[int]
 ) -> dict[int, list[Received]]:
-    rows: Iterable[Any] = await connection.execute(
+    rows = await connection.execute(
         _ROWS.where(
             session_event.c.session_key.in_(session_keys),
             session_event.c.event_type.in_(HEAD_TYPES),

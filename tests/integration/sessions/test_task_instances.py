@@ -453,6 +453,11 @@ def test_a_report_that_cannot_be_kept_is_refused(
         tasks.school.row("s-chat")
 
 
+def nested(depth: int) -> bytes:
+    inner = '{"a":' * depth + "1" + "}" * depth
+    return json.dumps(instance(events=["DEEP"])).replace('"DEEP"', inner).encode()
+
+
 @pytest.mark.parametrize(
     ("content", "status"),
     [
@@ -469,6 +474,7 @@ def test_a_report_that_cannot_be_kept_is_refused(
         (json.dumps(instance(turns=[turn(10**9)])).encode(), 400),
         (json.dumps(instance(turns=[turn(0, metrics="no")])).encode(), 400),
         (json.dumps(instance(turns=[turn(0, metrics=[{"method": "a b"}])])).encode(), 400),
+        *((nested(depth), 422) for depth in (100, 330, 480)),
         (json.dumps(instance(events=[{"n": 2**63}])).encode(), 422),
         (json.dumps(instance(events=[{"n": 2**53 + 1}])).encode(), 422),
         (json.dumps(instance(turns=[turn(0, asr_text="x" * 70_000)])).encode(), 422),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from etude.events.ndjson import decode_line
 from etude.sessions.errors import InstancePartUnusableError, TooManyLinesError
-from etude.sessions.instance_puts import InstancePut, batch_of, groups, identify, settle
+from etude.sessions.instance_puts import InstancePut, batch_of, said, settle
 from etude.sessions.turns import About, Folded, Received, fold
 
 ABOUT = About(session_id="s1", device_id="toy-1", learner_id=None, started_ms=0)
@@ -37,10 +37,10 @@ class Server:
     def store(self, sent: InstancePut) -> int:
         """Store a put; return how many events were new."""
         stored = self.folded()
-        said = [identify("s1", group) for group in groups(sent, stored)]
-        known = {one for each in said for one in each.events} & self.lines.keys()
+        told = said("s1", sent, stored)
+        known = {one for each in told for one in each.events} & self.lines.keys()
         before = len(self.lines)
-        for event in batch_of("s1", settle("s1", said, stored, known)).events:
+        for event in batch_of("s1", settle("s1", told, stored, known)).events:
             held = self.lines.setdefault(event.columns.event_id, event.line)
             assert held == event.line  # an id never stands for two contents
         return len(self.lines) - before
