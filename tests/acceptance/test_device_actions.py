@@ -1,6 +1,5 @@
 """Actions from outside: web and gateway are processes, and are killed (`rulings.md` 44)."""
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,9 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from etude.testing.installation import Installation, furnish
+from etude.testing.installation import furnish
+from etude.testing.kills import KillableServer
 from etude.testing.linked_process import asked, launch
-from etude.testing.server import ServerProcess
+from etude.testing.nursery import ForkedProcess, Nursery
 
 CARD = "self.sd.ensure_app"
 FOLDERS = {
@@ -29,23 +29,31 @@ PATIENCE_S = 120.0
 
 
 class Scene:
-    def __init__(self, folder: Path, installation: Installation, web: ServerProcess) -> None:
+    def __init__(self, folder: Path, nursery: Nursery, web: KillableServer) -> None:
         self.folder = folder
         self.web = web
-        self.client = installation.client(web.url, "operator")
-        self.token = self._gateway_token()
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.client = web.client("operator")
+        self._nursery = nursery
+        self._processes: list[ForkedProcess] = []
+        self._token = ""
 
-    def gateway(self, *tools: str, crash_at: str = "") -> subprocess.Popen[bytes]:
-        process = launch(self.folder, "g1", self.web.port, self.token, *tools, crash_at=crash_at)
-        self.processes.append(process)
+    def start(self, crash_at: str = "") -> None:
+        self.web.start(crash_at)
+        self._token = self._token or self._gateway_token()
+
+    def gateway(self, *tools: str, crash_at: str = "") -> ForkedProcess:
+        port = int(self.web.url.rpartition(":")[2])
+        process = launch(
+            self._nursery, self.folder, "g1", port, self._token, *tools, crash_at=crash_at
+        )
+        self._processes.append(process)
         return process
 
     def close(self) -> None:
         self.client.close()
-        for process in self.processes:
+        for process in self._processes:
             process.kill()
-            process.wait()
+        self.web.kill()
 
     def act(self, body: dict[str, Any]) -> None:
         assert self.client.post("/api/v1/devices/toy-1/actions", json=body).status_code == 202
@@ -70,22 +78,22 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, sqlite_copy: Callable[[Path], str]) -> Iterator[Scene]:
-    """A web process of the test's own, and room for a gateway."""
+def scene(tmp_path: Path, nursery: Nursery, sqlite_copy: Callable[[Path], str]) -> Iterator[Scene]:
+    """A web process of the test's own, not started, and room for a gateway."""
     data = tmp_path / "data"
     data.mkdir()
-    installation = furnish(data, sqlite_copy(data))
-    with ServerProcess(data) as web:
-        made = Scene(tmp_path, installation, web)
-        yield made
-        made.close()
+    web = KillableServer(nursery, furnish(data, sqlite_copy(data)))
+    made = Scene(tmp_path, nursery, web)
+    yield made
+    made.close()
 
 
 def test_folders_are_made_though_the_gateway_was_killed_before_it_asked(scene: Scene) -> None:
     """Begun and not answered: the next process of the gateway does it."""
+    scene.start()
     killed = scene.gateway(CARD, crash_at="gateway.command.begun")
     scene.act(FOLDERS)
-    assert killed.wait(PATIENCE_S) == -9
+    killed.wait()
     assert asked(scene.folder) == []
     scene.gateway(CARD)
     scene.wait(lambda: scene.state()["state"] == "done")
@@ -94,9 +102,10 @@ def test_folders_are_made_though_the_gateway_was_killed_before_it_asked(scene: S
 
 def test_what_was_done_is_not_done_again_though_nobody_was_told(scene: Scene) -> None:
     """Killed between doing and answering: asked again, the gateway answers and does nothing."""
+    scene.start()
     killed = scene.gateway(crash_at="gateway.command.answered")
     scene.act(START)
-    assert killed.wait(PATIENCE_S) == -9
+    killed.wait()
     assert asked(scene.folder) == ["start english shadowing"]
     scene.gateway()
     scene.wait(lambda: scene.state()["state"] == "done")
@@ -105,9 +114,10 @@ def test_what_was_done_is_not_done_again_though_nobody_was_told(scene: Scene) ->
 
 def test_a_task_that_may_have_been_started_is_not_started_twice(scene: Scene) -> None:
     """Killed before the answer was noted: the caller is told that nobody knows."""
+    scene.start()
     killed = scene.gateway(crash_at="gateway.command.begun")
     scene.act(START)
-    assert killed.wait(PATIENCE_S) == -9
+    killed.wait()
     scene.gateway()
     scene.wait(lambda: scene.state()["state"] == "refused")
     assert scene.state()["code"] == 3
@@ -116,20 +126,22 @@ def test_a_task_that_may_have_been_started_is_not_started_twice(scene: Scene) ->
 
 def test_a_web_killed_with_an_action_open_finishes_it_after_its_restart(scene: Scene) -> None:
     """The command is a row, and the gateway links again by itself."""
+    scene.start()
     scene.act(FOLDERS)
     scene.web.kill()
     scene.gateway(CARD)
-    scene.web.start()
+    scene.start()
     scene.wait(lambda: scene.state()["state"] == "done")
     assert scene.online()
     scene.web.kill()
-    scene.web.start()
+    scene.start()
     scene.wait(scene.online)
     assert asked(scene.folder) == [f"{CARD} a", f"{CARD} b"]
 
 
 def test_a_killed_gateway_is_offline(scene: Scene) -> None:
     """Its devices are not shown as connected any more."""
+    scene.start()
     process = scene.gateway()
     scene.wait(scene.online)
     process.kill()
@@ -139,24 +151,14 @@ def test_a_killed_gateway_is_offline(scene: Scene) -> None:
 @pytest.mark.parametrize(
     "point", ["people.command.added", "people.command.claimed", "people.command.settled"]
 )
-def test_a_web_killed_at_a_write_loses_and_doubles_nothing(
-    tmp_path: Path, sqlite_copy: Callable[[Path], str], point: str
-) -> None:
+def test_a_web_killed_at_a_write_loses_and_doubles_nothing(scene: Scene, point: str) -> None:
     """Whoever asked repeats it with the same `msg_id`, and it is done once."""
-    data = tmp_path / "data"
-    data.mkdir()
-    installation = furnish(data, sqlite_copy(data))
-    with ServerProcess(data, environment={"ETUDE_CRASH_AT": point}) as web:
-        scene = Scene(tmp_path, installation, web)
-        scene.gateway(CARD)
-        try:
-            with suppress(httpx2.TransportError):
-                scene.act(FOLDERS)
-            assert web.wait() == -9
-            web._environment.clear()
-            web.start()
-            scene.act(FOLDERS)
-            scene.wait(lambda: scene.state()["state"] == "done")
-            assert asked(scene.folder) == [f"{CARD} a", f"{CARD} b"]
-        finally:
-            scene.close()
+    scene.start(crash_at=point)
+    scene.gateway(CARD)
+    with suppress(httpx2.TransportError):
+        scene.act(FOLDERS)
+    scene.web.wait()
+    scene.start()
+    scene.act(FOLDERS)
+    scene.wait(lambda: scene.state()["state"] == "done")
+    assert asked(scene.folder) == [f"{CARD} a", f"{CARD} b"]

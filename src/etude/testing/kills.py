@@ -74,8 +74,8 @@ class KillableServer:
         """Return a client with the token of `name`."""
         return self.installation.client(self.url, name)
 
-    def start(self) -> None:
-        """Start the server and return once it answers.
+    def start(self, crash_at: str = "") -> None:
+        """Start the server and return once it answers; it ends at the crash point `crash_at`.
 
         Raises:
             TimeoutError: it does not; the text is what it logged.
@@ -89,6 +89,7 @@ class KillableServer:
                 "ETUDE_HOST": "127.0.0.1",
                 "ETUDE_PORT": str(self._port),
                 "ETUDE_LOG_FORMAT": "json",
+                "ETUDE_CRASH_AT": crash_at,
             },
         )
         deadline = time.monotonic() + DEADLINE_S
@@ -106,6 +107,10 @@ class KillableServer:
     def kill(self) -> None:
         """`kill -9`; ended already, nothing happens."""
         self._started().kill()
+
+    def wait(self) -> None:
+        """Return once it has ended by itself; `ChildStuckError` if it does not."""
+        self._started().wait()
 
     def _started(self) -> ForkedProcess:
         assert self._process is not None, "not started"  # noqa: S101 - a mistake in a test

@@ -6,7 +6,6 @@ with one toy, which notes in `FOLDER/asked.txt` what is asked of it. `ETUDE_CRAS
 
 import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 from etude.files import arm_from_environment
 from etude.gateway.ports import ToolResult
 from etude.testing.linked import Station, Toy
+from etude.testing.nursery import ForkedProcess, Nursery
 
 ASKED: Final = "asked.txt"
 
@@ -42,26 +42,24 @@ class _NotingToy(Toy):
 
 
 def launch(
-    folder: Path, name: str, port: int, token: str, *tools: str, crash_at: str = ""
-) -> "subprocess.Popen[bytes]":
-    """Start the process with the toy `toy-1` and its `tools`."""
-    environment = os.environ | ({"ETUDE_CRASH_AT": crash_at} if crash_at else {})
-    return subprocess.Popen(  # noqa: S603 - our own program
-        [
-            sys.executable,
-            "-m",
-            "etude.testing.linked_process",
-            str(folder),
-            name,
-            str(port),
-            token,
-            "toy-1",
-            *tools,
-        ],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    nursery: Nursery,
+    folder: Path,
+    name: str,
+    port: int,
+    token: str,
+    *tools: str,
+    crash_at: str = "",
+) -> ForkedProcess:
+    """Start the process with the toy `toy-1` and its `tools`; it ends at `crash_at`."""
+    return nursery.start(
+        "etude.testing.linked_process",
+        str(folder),
+        name,
+        str(port),
+        token,
+        "toy-1",
+        *tools,
+        environment={"ETUDE_CRASH_AT": crash_at},
     )
 
 
@@ -71,13 +69,20 @@ def asked(folder: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-async def _main(folder: Path, name: str, port: int, token: str, *toy: str) -> None:
+def main() -> None:
+    """Run it until it is killed."""
+    arm_from_environment()
+    folder, name, port, token, device_id, *tools = sys.argv[1:]
+    asyncio.run(_run(Path(folder), name, int(port), token, device_id, tools))
+
+
+async def _run(
+    folder: Path, name: str, port: int, token: str, device_id: str, tools: list[str]
+) -> None:
     async with Station(name, port, token, folder) as station:
-        station.meet(_NotingToy(toy[0], folder / ASKED, *toy[1:]))
+        station.meet(_NotingToy(device_id, folder / ASKED, *tools))
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    arm_from_environment()
-    place, called, number, secret, *rest = sys.argv[1:]
-    asyncio.run(_main(Path(place), called, int(number), secret, *rest))
+    main()

@@ -29,6 +29,7 @@ _IMPORTED: Final = (
     "etude.edge.outbox",
     "etude.store.postgresql",
     "etude.store.sqlite",
+    "etude.testing.linked",
     "etude.web.main",
     "etude.web.protocol",
     "uvloop",
