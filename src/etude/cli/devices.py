@@ -8,6 +8,7 @@ import typer
 from etude.cli import terminal
 from etude.cli.installation import keys_folder, require_folder, settings_for
 from etude.cli.local import DataOption, Local, TimeOption, every_page, show, shown, with_database
+from etude.cli.simulate import simulate
 from etude.clock import RandomIds
 from etude.files import Files
 from etude.people import audit
@@ -30,6 +31,7 @@ from etude.people.serial_keys import import_keys, parse_keys
 from etude.store import UnitOfWork
 
 device = typer.Typer(no_args_is_help=True)
+device.command()(simulate)
 DeviceArgument = Annotated[str, typer.Argument(metavar="DEVICE", help="The device's id.")]
 
 

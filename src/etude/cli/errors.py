@@ -1,6 +1,13 @@
 """What can go wrong at the command line itself."""
 
-from etude.errors import ConflictError, EtudeError, InvalidError, UnavailableError, UnsupportedError
+from etude.errors import (
+    ConflictError,
+    EtudeError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
 
 
 class CommandNeedsExtraError(UnavailableError):
@@ -55,3 +62,15 @@ class DemoBrokenError(EtudeError):
     """A promise that the demo shows does not hold: a defect of Etude."""
 
     code = "DEMO_BROKEN"
+
+
+class ScenarioUnknownError(NotFoundError):
+    """There is no scenario of this name, and no file."""
+
+    code = "SCENARIO_UNKNOWN"
+
+
+class SimulationFailedError(UnavailableError):
+    """A simulated device could not connect."""
+
+    code = "SIMULATION_FAILED"
