@@ -1,44 +1,29 @@
-"""App files: YAML of our own (strict) and the runtime's older `apps.json` (lenient to extra keys).
+"""App files: YAML of our own (strict) and the older runtime's `apps.json` (lenient to extra keys).
 
-Both are read as YAML nodes, since JSON is YAML but for tabs: so every refusal names the line.
-What asks for a verdict is refused in both (`rulings.md` 19).
+Every mistake of a file is found in one go and names its line. What asks for a verdict is refused
+in both (`rulings.md` 19).
 """
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+import msgspec
 
+from etude.documents import Document, DocumentInvalidError, check, read
+from etude.documents.errors import DocumentSyntaxError, error_of
+from etude.errors import EtudeError
+from etude.practice.app_shapes import AppShape, AppsShape, TaskShape
 from etude.practice.errors import (
-    AppFileMalformedError,
     AppFileUnreadableError,
-    AppKeyTwiceError,
     AppTimingError,
     AppVerdictError,
 )
-from etude.practice.marked import Fields
-from etude.practice.records import LISTEN_RATIO_MAX, LISTEN_RATIO_MIN, LONGEST_CLIP_MS, Mode
-from etude.practice.tasks import (
-    ACTIVITIES,
-    CARD_TOOLS,
-    Activity,
-    App,
-    Assessment,
-    Task,
-    Timing,
-)
+from etude.practice.older_apps import modernised
+from etude.practice.records import LISTEN_RATIO_MAX, LISTEN_RATIO_MIN, Mode
+from etude.practice.tasks import ACTIVITIES, Activity, App, Assessment, Task, Timing
 
-APP_KEYS: Final = ("app_id", "title", "language", "tasks")
-TASK_KEYS: Final = (
-    *("task_id", "title", "mode", "activity", "language", "enter_prompt"),
-    *("entry_phrases", "exit_phrases", "tools", "listen_ratio", "assessment"),
-    *("transcripts", "sentences", "repeat", "window_ms", "rounds"),
-)
-ASSESSMENT_KEYS: Final = ("enabled", "methods", "timing", "defer")
 VERDICTS: Final = frozenset(
     {"threshold", "max_retry", "retry_count", "passed", "level", "grade", "good", "bad"}
     | {"score", "verdict", "judge"}
@@ -47,139 +32,158 @@ VERDICTS: Final = frozenset(
 
 _TEXTS: Final = frozenset({"transcripts", "sentences"})
 _STEPS: Final = frozenset({"steps", "step", "type", "action", "skill"})
-_MODES: Final = {"FOLLOW_READ": Mode.SHADOWING} | {mode.value: mode for mode in Mode}
-_SAME: Final = {"allowlist": "tools", "interaction_mode": "mode", "name": "title"}
-"""Keys of `apps.json` that are called otherwise here."""
 _CHECK_IN_MS: Final = 60_000
 _ANSWER_MS: Final = 8_000
 
+_Place = tuple[str | int, ...]
 
-def read_app_file(file: Path) -> Iterator[tuple[int, App]]:
-    """Read one file: each app with the line where it begins.
+
+def read_app_file(file: Path) -> list[tuple[int, App]]:
+    """Read one file: its apps, each with the line where it begins.
 
     Raises:
-        AppFileError: the file cannot be used; its subclass, `file`, `line` and `key` say why.
+        AppFileUnreadableError: it cannot be read.
+        DocumentInvalidError: it cannot be used; its parts name every mistake with its line.
     """
-    strict = file.suffix != ".json"
-    root = _compose(file, strict=strict)
-    _refuse_verdicts(str(file), root, in_step=False)
-    top = Fields(str(file), root, {} if strict else _SAME)
-    if strict or "app_id" in top:
-        yield top.line, _app(top, strict=strict)
-        return
-    for one in top.entries("apps", "app_id") if "apps" in top else top.all_entries("app_id"):
-        yield one.line, _app(one, strict=False)
+    name, older = str(file), file.suffix == ".json"
+    document = _read(file, older=older)
+    verdicts = [
+        AppVerdictError(file=name, line=document.line(path), key=str(key))
+        for path, key in _verdicts(document.value, (), in_step=False)
+    ]
+    if older:
+        document = modernised(document)
+    shape = AppsShape if older else AppShape
+    refused = {error.params["line"] for error in verdicts}
+    mistakes = [*document.mistakes, *check(document, shape)]
+    parts: list[EtudeError] = [
+        *verdicts,
+        *(error_of(one, name) for one in mistakes if one.line not in refused),
+    ]
+    apps: tuple[AppShape, ...] = ()
+    if not parts:
+        if older:
+            apps = msgspec.convert(document.value, AppsShape).apps
+        else:
+            apps = (msgspec.convert(document.value, AppShape),)
+        for index, app in enumerate(apps):
+            parts += _broken_rules(document, name, app, ("apps", index) if older else ())
+    if parts:
+        parts.sort(key=lambda part: int(part.params["line"]))
+        raise DocumentInvalidError(*parts, file=name, mistakes=len(parts))
+    places: list[_Place] = [("apps", index) if older else () for index in range(len(apps))]
+    return [(document.line(place), _app(app)) for place, app in zip(places, apps, strict=True)]
 
 
-def _compose(file: Path, *, strict: bool) -> Node:
+def _read(file: Path, *, older: bool) -> Document:
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "UTF-8"
         raise AppFileUnreadableError(file=str(file), reason=reason) from error
+    if not older:
+        return _joined(read(text))
     try:
-        if not strict:
-            json.loads(text)
-        node: Node | None = YAML(typ="safe", pure=True).compose(text.replace("\t", " "))
-    except json.JSONDecodeError as error:
-        raise AppFileMalformedError(file=str(file), line=error.lineno, reason=error.msg) from error
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        reason = error.problem or error.context or ""
-        raise AppFileMalformedError(file=str(file), line=line, reason=reason) from error
-    except (YAMLError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise AppFileMalformedError(file=str(file), line=1, reason=reason) from error
-    if node is None:
-        raise AppFileMalformedError(file=str(file), line=1, reason="empty")
-    return node
+        json.loads(text)  # YAML that is no JSON is no `apps.json`
+    except (json.JSONDecodeError, RecursionError) as error:
+        line, reason = getattr(error, "lineno", 1), getattr(error, "msg", "too deep")
+        part = DocumentSyntaxError(file=str(file), line=line, path="/", reason=reason)
+        raise DocumentInvalidError(part, file=str(file), mistakes=1) from error
+    return _joined(read(text.replace("\t", " ")))
 
 
-def _refuse_verdicts(file: str, node: Node, *, in_step: bool) -> None:
-    if isinstance(node, SequenceNode):
-        for item in node.value:
-            _refuse_verdicts(file, item, in_step=in_step)
-    elif isinstance(node, MappingNode):
-        for key, value in node.value:
-            name = str(key.value).casefold()
+def _joined(document: Document) -> Document:
+    """Make one character of an escaped pair of surrogates, as JSON means it."""
+
+    def whole(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(value, str):
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, list):
+            return [whole(one) for one in value]
+        return {k: whole(one) for k, one in value.items()} if isinstance(value, dict) else value
+
+    return msgspec.structs.replace(document, value=whole(document.value))
+
+
+def _verdicts(value: object, path: _Place, *, in_step: bool) -> Iterator[tuple[_Place, str]]:
+    """Yield what asks for a verdict, by its path; words to be read may be any."""
+    if isinstance(value, list):
+        for index, one in enumerate(value):
+            yield from _verdicts(one, (*path, index), in_step=in_step)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            name = key.casefold()
             if name in VERDICTS:
-                raise AppVerdictError(file=file, line=key.start_mark.line + 1, key=str(key.value))
-            if name not in _TEXTS:
-                _refuse_verdicts(file, value, in_step=in_step or name in _STEPS)
-    elif in_step and isinstance(node, ScalarNode) and node.value.casefold() == "judge":
-        raise AppVerdictError(file=file, line=node.start_mark.line + 1, key=node.value)
+                yield (*path, key), key
+            elif name not in _TEXTS:
+                yield from _verdicts(one, (*path, key), in_step=in_step or name in _STEPS)
+    elif in_step and isinstance(value, str) and value.casefold() == "judge":
+        yield path, value
 
 
-def _app(fields: Fields, *, strict: bool) -> App:
-    if strict:
-        fields.only(APP_KEYS)
-    app_id = fields.identifier("app_id")
-    language = fields.choice("language", {"en": "en", "zh-CN": "zh-CN"}, "en")
-    tasks: dict[str, Task] = {}
-    for one in fields.entries("tasks", "task_id"):
-        task = _task(app_id, language, one, strict=strict)
-        if task.task_id in tasks:
-            raise AppKeyTwiceError(file=fields.file, line=one.line, key=task.task_id)
-        tasks[task.task_id] = task
-    return App(app_id=app_id, title=fields.text("title", app_id), tasks=tasks)
+def _broken_rules(
+    document: Document, file: str, app: AppShape, place: _Place
+) -> Iterator[EtudeError]:
+    """Yield what a shape cannot say: tasks twice, activities and timings of other modes."""
+    seen: set[str] = set()
+    for index, task in enumerate(app.tasks):
+        at = (*place, "tasks", index)
+        mode = _mode(task)
+        if task.task_id in seen:
+            yield error_of(document.mistake((*at, "task_id"), "twice", name=task.task_id), file)
+        seen.add(task.task_id)
+        if task.activity is not None and task.activity not in ACTIVITIES[mode]:
+            known = ", ".join(one.value for one in ACTIVITIES[mode])
+            yield error_of(document.mistake((*at, "activity"), "not_one_of", known=known), file)
+        timing = _timing(task)
+        if (timing is Timing.INLINE) != (mode is Mode.INLINE):
+            line = document.line((*at, "assessment", "timing"))
+            yield AppTimingError(file=file, line=line, mode=mode.value, timing=timing.value)
 
 
-def _task(app_id: str, language: str, fields: Fields, *, strict: bool) -> Task:
-    if strict:
-        fields.only(TASK_KEYS)
-    mode = fields.choice("mode", _MODES)
-    possible = {activity.value: activity for activity in ACTIVITIES[mode]}
-    activity = fields.choice("activity", possible, ACTIVITIES[mode][0])
+def _app(shape: AppShape) -> App:
+    tasks = {one.task_id: _task(shape, one) for one in shape.tasks}
+    return App(app_id=shape.app_id, title=shape.title or shape.app_id, tasks=tasks)
+
+
+def _task(app: AppShape, shape: TaskShape) -> Task:
+    mode = _mode(shape)
+    activity = shape.activity or ACTIVITIES[mode][0]
+    usual_ms = {Activity.CHECK_IN: _CHECK_IN_MS}.get(activity)
+    if mode is Mode.INLINE:
+        usual_ms = _ANSWER_MS
     return Task(
-        app_id=app_id,
-        task_id=fields.identifier("task_id"),
+        app_id=app.app_id,
+        task_id=shape.task_id,
         mode=mode,
         activity=activity,
-        title=fields.text("title", ""),
-        language=fields.choice("language", {"en": "en", "zh-CN": "zh-CN"}, language),
-        enter_prompt=fields.text("enter_prompt", ""),
-        entry_phrases=fields.texts("entry_phrases"),
-        exit_phrases=fields.texts("exit_phrases"),
-        tools=fields.texts("tools") if "tools" in fields else CARD_TOOLS,
-        listen_ratio=_ratio(fields),
-        assessment=_assessment(mode, fields, strict=strict),
-        transcripts=fields.text_map("transcripts"),
-        sentences=fields.texts("sentences"),
-        repeat=fields.whole("repeat", 1, 1, 100),
-        window_ms=_window_ms(activity, fields),
-        rounds=fields.whole("rounds", 5, 1, 50),
+        title=shape.title,
+        language=shape.language or app.language,
+        enter_prompt=shape.enter_prompt,
+        entry_phrases=shape.entry_phrases,
+        exit_phrases=shape.exit_phrases,
+        tools=shape.tools,
+        listen_ratio=min(max(shape.listen_ratio, LISTEN_RATIO_MIN), LISTEN_RATIO_MAX),
+        assessment=Assessment(
+            enabled=shape.assessment.enabled,
+            methods=shape.assessment.methods,
+            timing=_timing(shape),
+        ),
+        transcripts=shape.transcripts,
+        sentences=shape.sentences,
+        repeat=shape.repeat,
+        window_ms=shape.window_ms or usual_ms,
+        rounds=shape.rounds,
     )
 
 
-def _ratio(fields: Fields) -> float:
-    given = fields.number("listen_ratio", LISTEN_RATIO_MIN)
-    return min(max(given, LISTEN_RATIO_MIN), LISTEN_RATIO_MAX)
+def _mode(shape: TaskShape) -> Mode:
+    """Return the mode; `FOLLOW_READ` is what the device's specification calls `SHADOWING`."""
+    return Mode.SHADOWING if shape.mode == "FOLLOW_READ" else Mode(shape.mode)
 
 
-def _window_ms(activity: Activity, fields: Fields) -> int | None:
-    usual = {Activity.CHECK_IN: _CHECK_IN_MS}.get(activity)
-    if activity in ACTIVITIES[Mode.INLINE]:
-        usual = _ANSWER_MS
-    if "window_ms" not in fields:
-        return usual
-    return fields.whole("window_ms", 0, 800, LONGEST_CLIP_MS)
-
-
-def _assessment(mode: Mode, fields: Fields, *, strict: bool) -> Assessment:
-    usual = Timing.INLINE if mode is Mode.INLINE else Timing.DEFERRED
-    inner = fields.inner("assessment")
-    if inner is None:
-        return Assessment(timing=usual)
-    if strict:
-        inner.only(ASSESSMENT_KEYS)
-    if inner.flag("defer", default=False):
-        usual = Timing.DEFERRED
-    timing = inner.choice("timing", {one.value: one for one in Timing}, usual)
-    if (timing is Timing.INLINE) != (mode is Mode.INLINE):
-        raise AppTimingError(
-            file=inner.file, line=inner.line_of("timing"), mode=mode.value, timing=timing.value
-        )
-    return Assessment(
-        enabled=inner.flag("enabled", default=False), methods=inner.texts("methods"), timing=timing
-    )
+def _timing(shape: TaskShape) -> Timing:
+    said = shape.assessment.timing
+    if said is None and shape.assessment.defer:
+        return Timing.DEFERRED
+    return said or (Timing.INLINE if _mode(shape) is Mode.INLINE else Timing.DEFERRED)

@@ -7,8 +7,10 @@ from typing import Final
 
 import msgspec
 
+from etude.documents import DocumentInvalidError
+from etude.documents.errors import DocumentTwiceError
 from etude.practice.app_files import read_app_file
-from etude.practice.errors import AppKeyTwiceError, TaskUnknownError
+from etude.practice.errors import TaskUnknownError
 from etude.practice.phrases import Phrases
 from etude.practice.tasks import App, Task
 
@@ -56,14 +58,19 @@ def load_apps(folders: Iterable[Path]) -> Apps:
     """Read every app file (`*.yaml`, `*.json`) of `folders`, in the order of their names.
 
     Raises:
-        AppFileError: a file cannot be used; it names file and line. An app is declared once.
+        DocumentInvalidError: a file cannot be used, or declares an app again; the parts name every
+            mistake with its line.
+        AppFileUnreadableError: a file cannot be read.
     """
     found: dict[str, App] = {}
     for folder in folders:
         for file in sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES):
             for line, app in read_app_file(file):
                 if app.app_id in found:
-                    raise AppKeyTwiceError(file=str(file), line=line, key=app.app_id)
+                    part = DocumentTwiceError(
+                        file=str(file), line=line, path="app_id", name=app.app_id
+                    )
+                    raise DocumentInvalidError(part, file=str(file), mistakes=1)
                 found[app.app_id] = app
     return Apps(found)
 

@@ -1,4 +1,5 @@
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -6,19 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etude.documents import DocumentInvalidError
 from etude.practice.apps import load_apps, shipped_apps
-from etude.practice.errors import (
-    AppFileError,
-    AppFileMalformedError,
-    AppFileUnreadableError,
-    AppKeyMissingError,
-    AppKeyTwiceError,
-    AppKeyUnknownError,
-    AppTimingError,
-    AppValueError,
-    AppVerdictError,
-    TaskUnknownError,
-)
+from etude.practice.errors import AppFileUnreadableError, TaskUnknownError
 from etude.practice.records import Mode
 from etude.practice.tasks import Activity, Task, Timing
 
@@ -72,60 +63,67 @@ def test_the_ratio_is_clamped(tmp_path: Path, given_: str, kept: float) -> None:
     assert load(tmp_path, f"{TASK}    listen_ratio: {given_}\n").listen_ratio == kept
 
 
+def mistakes(folder: Path, text: str, name: str = "reading.yaml") -> list[tuple[str, int]]:
+    """Code and line of everything that is wrong with a file."""
+    with pytest.raises(DocumentInvalidError) as raised:
+        load(folder, text, name)
+    assert all(str(part.params["file"]).endswith(name) for part in raised.value.parts)
+    return [(part.code, int(part.params["line"])) for part in raised.value.parts]
+
+
 @pytest.mark.parametrize(
-    ("line", "error", "key"),
+    ("line", "code"),
     [
-        ("    threshold: 0.8", AppVerdictError, "threshold"),
-        ("    max_retry: 2", AppVerdictError, "max_retry"),
-        ("    passed: true", AppVerdictError, "passed"),
-        ("    assessment: {level: good}", AppVerdictError, "level"),
-        ("    steps: [play, judge]", AppVerdictError, "judge"),
-        ("    steps: [{type: JUDGE}]", AppVerdictError, "JUDGE"),
-        ("    steps: [{judge: {if: correct}}]", AppVerdictError, "judge"),
-        ("    speed: 2", AppKeyUnknownError, "speed"),
-        ("    assessment: {scores: 1}", AppKeyUnknownError, "scores"),
-        ("    mode: SHADOWING", AppKeyTwiceError, "mode"),
-        ("    repeat: 0", AppValueError, "repeat"),
-        ("    repeat: 1.5", AppValueError, "repeat"),
-        ("    listen_ratio: .nan", AppValueError, "listen_ratio"),
-        ("    listen_ratio: wide", AppValueError, "listen_ratio"),
-        ("    sentences: [[a]]", AppValueError, "sentences"),
-        ("    title: yes please\n    language: fr", AppValueError, "language"),
-        ("    assessment: [a]", AppValueError, ""),
-        ("    activity: idiom_chain", AppValueError, "activity"),
+        ("    threshold: 0.8", "APP_VERDICT_REFUSED"),
+        ("    max_retry: 2", "APP_VERDICT_REFUSED"),
+        ("    Passed: true", "APP_VERDICT_REFUSED"),
+        ("    assessment: {level: good}", "APP_VERDICT_REFUSED"),
+        ("    steps: [{judge: {if: correct}}]", "APP_VERDICT_REFUSED"),
+        ("    steps: [play, judge]", "APP_VERDICT_REFUSED"),
+        ("    steps: [{type: JUDGE}]", "APP_VERDICT_REFUSED"),
+        ("    assessment: {timing: inline}", "APP_TIMING_REFUSED"),
+        ("    speed: 2", "DOCUMENT_UNKNOWN_KEY"),
+        ("    assessment: {scores: 1}", "DOCUMENT_UNKNOWN_KEY"),
+        ("    mode: SHADOWING", "DOCUMENT_SYNTAX"),
+        ("    repeat: 0", "DOCUMENT_OUT_OF_BOUNDS"),
+        ("    repeat: 1.5", "DOCUMENT_OUT_OF_BOUNDS"),
+        ("    listen_ratio: .nan", "DOCUMENT_NO_JSON"),
+        ("    listen_ratio: wide", "DOCUMENT_NOT_A"),
+        ("    sentences: [[a]]", "DOCUMENT_NOT_A"),
+        ("    language: fr", "DOCUMENT_NOT_ONE_OF"),
+        ("    assessment: [a]", "DOCUMENT_NOT_A"),
+        ("    activity: idiom_chain", "DOCUMENT_NOT_ONE_OF"),
+        ("    window_ms: 100", "DOCUMENT_OUT_OF_BOUNDS"),
+        ("  - {task_id: aloud, mode: CHAT}", "DOCUMENT_TWICE"),
     ],
 )
-def test_a_refusal_names_the_line(
-    tmp_path: Path, line: str, error: type[AppFileError], key: str
-) -> None:
-    """What is wrong is named with file, line and key."""
-    with pytest.raises(error) as raised:
-        load(tmp_path, f"{TASK}{line}\n")
-    assert raised.value.params["line"] == 4 + len(line.splitlines())
-    assert raised.value.params["key"] == key
-    assert str(raised.value.params["file"]).endswith("reading.yaml")
+def test_a_refusal_names_the_line(tmp_path: Path, line: str, code: str) -> None:
+    """What is wrong is named with code, file and line, and nothing else is."""
+    found = mistakes(tmp_path, f"{TASK}{line}\n")
+    assert (code, 5) in found
+    assert {where for _, where in found} <= {5, 6}
 
 
-def test_a_follow_read_that_judges_in_the_stream_is_refused(tmp_path: Path) -> None:
-    """SHADOWING with inline timing does not load."""
-    with pytest.raises(AppTimingError) as raised:
-        load(tmp_path, f"{TASK}    assessment:\n      timing: inline\n")
-    assert raised.value.params["line"] == 6
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    """A verdict, an unknown key and a bad value: three mistakes, in the order of the lines."""
+    text = f"{TASK}    threshold: 1\n    speed: 2\n    repeat: 0\n"
+    assert mistakes(tmp_path, text) == [
+        ("APP_VERDICT_REFUSED", 5),
+        ("DOCUMENT_UNKNOWN_KEY", 6),
+        ("DOCUMENT_OUT_OF_BOUNDS", 7),
+    ]
 
 
-@pytest.mark.parametrize("name", ["a b", "", "x" * 32, "../x", "café"])
+@pytest.mark.parametrize("name", ["a b", "", "x" * 32, "../x", "café", "x\n"])
 def test_an_id_that_cannot_name_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     """Ids have 1 to 31 characters of [A-Za-z0-9_-]."""
-    with pytest.raises(AppValueError):
-        load(tmp_path, TASK.replace("aloud", json.dumps(name, ensure_ascii=False)))
+    mistakes(tmp_path, TASK.replace("aloud", json.dumps(name, ensure_ascii=False)))
 
 
 @pytest.mark.parametrize("text", ["app_id: [", "a: b: c", "", "app_id: reading\n\t- x", "&a *b"])
 def test_what_is_no_yaml_is_refused(tmp_path: Path, text: str) -> None:
-    """Malformed, empty, or no mapping: a typed error with a line."""
-    with pytest.raises(AppFileError) as raised:
-        load(tmp_path, text)
-    assert int(raised.value.params["line"]) >= 1
+    """Malformed, empty, or no mapping: mistakes, no traceback."""
+    assert mistakes(tmp_path, text)
 
 
 def test_a_file_of_other_bytes_is_refused(tmp_path: Path) -> None:
@@ -138,15 +136,13 @@ def test_a_file_of_other_bytes_is_refused(tmp_path: Path) -> None:
 def test_an_app_is_declared_once(tmp_path: Path) -> None:
     """A second file with the same app is refused, and names itself."""
     (tmp_path / "a.yaml").write_text(TASK)
-    with pytest.raises(AppKeyTwiceError) as raised:
-        load(tmp_path, TASK, "b.yaml")
-    assert str(raised.value.params["file"]).endswith("b.yaml")
+    assert mistakes(tmp_path, TASK, "b.yaml") == [("DOCUMENT_TWICE", 1)]
 
 
 def test_an_app_needs_tasks(tmp_path: Path) -> None:
-    """A missing key is named."""
-    with pytest.raises(AppKeyMissingError):
-        load(tmp_path, "app_id: reading\n")
+    """None at all, or an empty list."""
+    assert mistakes(tmp_path, "app_id: reading\n") == [("DOCUMENT_MISSING", 1)]
+    assert mistakes(tmp_path, "app_id: reading\ntasks: []\n") == [("DOCUMENT_EMPTY", 2)]
 
 
 def test_the_older_json_is_read_with_what_it_has_more(tmp_path: Path) -> None:
@@ -177,16 +173,23 @@ def test_the_older_json_may_name_apps_and_tasks_by_key(tmp_path: Path) -> None:
 def test_a_verdict_in_the_older_json_is_refused_too(tmp_path: Path) -> None:
     """`threshold` in `apps.json` names its line."""
     text = older(assessment={"threshold": 0.82})
-    with pytest.raises(AppVerdictError) as raised:
-        load(tmp_path, text, "apps.json")
-    assert "threshold" in text.splitlines()[int(raised.value.params["line"]) - 1]
+    ((code, line),) = mistakes(tmp_path, text, "apps.json")
+    assert code == "APP_VERDICT_REFUSED"
+    assert "threshold" in text.splitlines()[line - 1]
+
+
+def test_a_mistake_in_the_older_json_keeps_its_line(tmp_path: Path) -> None:
+    """What has a meaning must be right there, too, under the names that it has there."""
+    text = older(interaction_mode="DANCING", allowlist=7)
+    found = mistakes(tmp_path, text, "apps.json")
+    lines = [text.splitlines()[line - 1] for _, line in found]
+    assert ["DANCING" in lines[0], "allowlist" in lines[1]] == [True, True]
 
 
 def test_broken_json_is_refused_with_its_line(tmp_path: Path) -> None:
     """YAML that is no JSON is no `apps.json`."""
-    with pytest.raises(AppFileMalformedError) as raised:
-        load(tmp_path, '{"apps": [\n  oops]}', "apps.json")
-    assert raised.value.params["line"] == 2
+    found = mistakes(tmp_path, '{"apps": [\n  oops]}', "apps.json")
+    assert found == [("DOCUMENT_SYNTAX", 2)]
 
 
 def test_words_to_be_read_may_be_any(tmp_path: Path) -> None:
@@ -228,10 +231,9 @@ def test_a_name_that_nobody_has_is_nothing() -> None:
 def test_any_text_is_an_app_file_or_a_typed_error(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
-    """Whatever a file holds, reading it ends in apps or in an `AppFileError`."""
-    folder = tmp_path_factory.mktemp("apps")
-    (folder / "x.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
-    try:
-        load_apps([folder])
-    except AppFileError:
-        return
+    """Whatever a file holds, reading it ends in apps or in an error with a code."""
+    for name in ("x.yaml", "x.json"):
+        folder = tmp_path_factory.mktemp("apps")
+        (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+        with suppress(DocumentInvalidError, AppFileUnreadableError):
+            load_apps([folder])
