@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import Clock
-from etude.errors import InvalidError
+from etude.errors import ForbiddenError, InvalidError, UnauthenticatedError
 from etude.gateway import link_messages as wire
 from etude.gateway.link_messages import Answer, Deliver, Devices, Hello, Report
 from etude.people import changes, commands, presence
@@ -24,6 +24,7 @@ from etude.store.errors import StoreUnavailable
 from etude.web.sockets import Socket, SocketGoneError, SocketSlowError
 
 POLL_S: Final = 0.25
+RENEW_S: Final = LEASE.total_seconds() / 3
 HELLO_S: Final = 10.0
 TIDY_S: Final = 3600.0
 _SETTLED_ORDER: Final = timedelta(minutes=2)
@@ -46,6 +47,7 @@ GONE: Final = ("gone", 1000)
 SLOW: Final = ("slow", 1008)
 NO_HELLO: Final = ("no hello", 1008)
 SUPERSEDED: Final = ("superseded by a newer link of this gateway", 4001)
+REVOKED: Final = ("token not valid any more", 1008)
 STALE: Final = ("stale", 1013)
 AWAY: Final = ("database away", 1013)
 
@@ -58,17 +60,23 @@ class Feed:
         socket: Socket,
         database: Database,
         clock: Clock,
+        *,
         link_id: str,
         sources: Mapping[str, ChangeSource],
         sinks: Mapping[str, ReportSink],
+        check: Callable[[], Awaitable[object]],
     ) -> None:
-        """Bind an accepted socket; the gateway's hello has not come yet."""
+        """Bind an accepted socket; the gateway's hello has not come yet.
+
+        `check` is asked every few seconds and raises once the gateway's token is not valid.
+        """
         self._socket = socket
         self._database = database
         self._clock = clock
         self._link_id = link_id
         self._sources = sources
         self._sinks = sinks
+        self._check = check
         self._wake = asyncio.Event()
         self._in_flight: dict[str, float] = {}
         self._seen: dict[int, datetime] = {}
@@ -191,7 +199,7 @@ class Feed:
             if loop.time() >= renew_at:
                 tidy = loop.time() >= tidy_at
                 await self._renew(link, tidy=tidy)
-                renew_at = loop.time() + LEASE.total_seconds() / 3
+                renew_at = loop.time() + RENEW_S
                 tidy_at = loop.time() + TIDY_S if tidy else tidy_at
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_S):
@@ -220,6 +228,10 @@ class Feed:
         await self._send(_deliver(command, now) for command in due)
 
     async def _renew(self, link: Link, *, tidy: bool) -> None:
+        try:
+            await self._check()
+        except (UnauthenticatedError, ForbiddenError):
+            raise LinkEnded(*REVOKED) from None
         now = self._clock.now()
         async with self._database.transaction() as work:
             if not await presence.renew_link(work, link, now):

@@ -7,7 +7,7 @@ the gateway comes again.
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 import structlog
@@ -15,10 +15,12 @@ import structlog
 from etude.clock import Clock, Ids
 from etude.people.changes import ChangeSource, ReportSink
 from etude.store import Database
+from etude.store.failures import where
 from etude.web.gateway_feed import Feed, LinkEnded
 from etude.web.sockets import Socket
 
 RESTARTING: Final = 1012
+FAILED: Final = 1011
 
 log = structlog.get_logger("etude.web")
 
@@ -54,10 +56,16 @@ class GatewayLinks:
         for feed in self._feeds:
             feed.wake()
 
-    async def hold(self, socket: Socket) -> None:
-        """Hold one link until it ends, whoever ends it."""
+    async def hold(self, socket: Socket, check: Callable[[], Awaitable[object]]) -> None:
+        """Hold one link until it ends, whoever ends it; `check` raises once it may be no more."""
         feed = Feed(
-            socket, self._database, self._clock, self._ids.new(), self._sources, self._sinks
+            socket,
+            self._database,
+            self._clock,
+            link_id=self._ids.new(),
+            sources=self._sources,
+            sinks=self._sinks,
+            check=check,
         )
         self._feeds.add(feed)
         try:
@@ -73,6 +81,15 @@ class GatewayLinks:
         except asyncio.CancelledError:
             await _close(socket, RESTARTING, "stopping")
             raise
+        except Exception as failure:  # noqa: BLE001 - the border: its text may quote what came up
+            log.error(  # noqa: TRY400 - as said
+                "link failed",
+                action="gateway_link.failed",
+                gateway_id=feed.gateway_id,
+                error=type(failure).__qualname__,
+                where=where(failure),
+            )
+            await _close(socket, FAILED, "failed")
         finally:
             self._feeds.discard(feed)
 

@@ -32,17 +32,21 @@ class LinkEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection. Who may not have it is refused before it becomes a WebSocket."""
+
+        async def check() -> None:
+            principal = await self._authenticator.authenticate(_bearer(scope))
+            scopes.require(principal, scopes.Scope.GATEWAY_LINK)
+
         await receive()  # `websocket.connect`
         try:
             if not self._served or scope["path"] != PATH:
                 raise RouteNotFoundError  # noqa: TRY301 - answered like every other refusal
-            principal = await self._authenticator.authenticate(_bearer(scope))
-            scopes.require(principal, scopes.Scope.GATEWAY_LINK)
+            await check()
         except Exception as failure:  # noqa: BLE001 - the border: each becomes a problem document
             await _refuse(scope, send, failure)
             return
         await send({"type": "websocket.accept"})
-        await self._links.hold(Socket(receive, send))
+        await self._links.hold(Socket(receive, send), check)
 
 
 def _bearer(scope: Scope) -> str | None:

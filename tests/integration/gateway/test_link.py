@@ -15,11 +15,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from etude.clock import SystemClock
 from etude.gateway import link_messages as wire
+from etude.gateway.link import ChangeHandler
 from etude.gateway.ports import CloseReason, ToolFailure, ToolResult
 from etude.people import changes
 from etude.people.changes import ChangeSource, ReportSink
 from etude.people.devices import add_device
 from etude.people.scopes import Scope
+from etude.people.tokens import revoke_token
 from etude.store import Database
 from etude.testing.linked import Station, Toy, serving, until
 from etude.testing.web import service_token, services_for
@@ -367,6 +369,46 @@ def test_nothing_else_becomes_a_websocket(play: Play) -> None:
         with pytest.raises(InvalidStatus) as refused:
             await connect(f"ws://127.0.0.1:{house.port}/health", proxy=None)
         assert refused.value.response.status_code == 200
+
+    play(scene)
+
+
+def test_a_token_that_is_revoked_ends_the_link_it_opened(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link lasts for days, so its token is looked at again and again."""
+    monkeypatch.setattr("etude.web.gateway_feed.RENEW_S", 0.1)
+
+    async def scene(house: House) -> None:
+        async with _socket(house) as socket:
+            await _hello(socket, "g1")
+            public_id = house.token.split("_")[1]
+            async with house.database.transaction() as work:
+                await revoke_token(work.connection, public_id, SystemClock().now())
+            assert await _end(socket) == 1008
+
+    play(scene)
+
+
+def test_a_handler_that_fails_does_not_end_the_link_for_ever(play: Play) -> None:
+    """The gateway links again, and everything is told anew."""
+
+    async def scene(house: House) -> None:
+        station = house.station()
+        failures = [RuntimeError("once")]
+
+        async def replace(items: Sequence[msgspec.Raw]) -> None:
+            if failures:
+                raise failures.pop()
+            station.snapshots["colour"] = [bytes(item) for item in items]
+
+        async def apply(_: Sequence[msgspec.Raw]) -> None:
+            raise AssertionError
+
+        station.link._handlers = {"colour": ChangeHandler(replace=replace, apply=apply)}
+        async with station:
+            await until(lambda: "colour" in station.snapshots)
+            assert failures == []
 
     play(scene)
 
