@@ -33,7 +33,7 @@ from etude.practice.preparation import Preparation, Prepared, Wish
 from etude.practice.recorder import Recorder
 from etude.practice.records import EndReason, Mode, Prompt, SessionStart, Unfinished
 from etude.practice.speaking import Prompts, Speaker
-from etude.practice.task_making import Request, Room, Running, TaskMaker
+from etude.practice.task_making import Request, Room, Running, TaskMaker, steps_of
 from etude.practice.tasks import Task
 
 WAKE_S: Final = 2.0
@@ -133,7 +133,8 @@ class DevicePractice:
 
     def listen_stopped(self) -> None:
         """The learner has let go of the button."""
-        self._current.listen_stopped()
+        if self._listener is not None:
+            self._listener.listen_stopped()
 
     def detected(self, detected: Detected) -> None:
         """A text of the device: what its card did, what its buttons want, or what was said."""
@@ -151,7 +152,8 @@ class DevicePractice:
 
     def audio(self, packet: bytes, arrived_s: float) -> None:
         """A packet of the microphone."""
-        self._current.audio(packet, arrived_s)
+        if self._listener is not None:
+            self._listener.audio(packet, arrived_s)
 
     def recognised(self, text: str, at_s: float) -> None:
         """Something was said; where recognition hands over its texts.
@@ -206,8 +208,9 @@ class DevicePractice:
         self._held = None
 
     @property
-    def _current(self) -> Running:
-        return self._running or self._chat
+    def _listener(self) -> Running | None:
+        """Who the microphone is for; nobody while a task is being prepared."""
+        return self._chat if self._task is None else self._running
 
     def _app_task(self, name: str, arguments: tuple[str, ...]) -> None:
         if name == "chat":
@@ -242,7 +245,7 @@ class DevicePractice:
             prepared = await self._find(task, wish)
             if prepared is None and task.needs_card:
                 self._stay(task, Prompt.NO_LESSON)
-            elif unfinished is not None and not _same_lesson(unfinished.start, prepared):
+            elif unfinished is not None and not _same_lesson(unfinished.start, task, prepared):
                 _log.warning("the lesson has changed", action="resume.refused")
                 self._stay(task, None)
             else:
@@ -316,8 +319,8 @@ class DevicePractice:
         return spawned
 
 
-def _same_lesson(start: SessionStart, prepared: Prepared | None) -> bool:
-    """Whether a lesson is still the one that was begun, as far as its clips' number tells."""
+def _same_lesson(start: SessionStart, task: Task, prepared: Prepared | None) -> bool:
+    """Whether a lesson is still the one that was begun, as far as its number of steps tells."""
     if start.clip_count is None or prepared is None:
         return True
-    return start.clip_count == len(prepared.lesson.clips)
+    return start.clip_count == len(steps_of(task, prepared.lesson.clips))

@@ -120,7 +120,7 @@ class TaskMaker:
 
     def _follow_read(self, request: Request, finished: Finished) -> FollowRead:
         task, lesson = request.task, request.prepared.lesson if request.prepared else None
-        steps = _steps(task, lesson.clips) if lesson else (Step(clip=None, expected_text=None),)
+        steps = steps_of(task, lesson.clips) if lesson else (Step(clip=None, expected_text=None),)
         ratio = lesson.listen_ratio if lesson else None
         if ratio is None:
             learner_id = self._room.learner_of(self._device.device_id)
@@ -181,7 +181,7 @@ class TaskMaker:
         return Evidence(recording, request.task.activity.signal)
 
 
-def _steps(task: Task, clips: tuple[Clip, ...]) -> tuple[Step, ...]:
+def steps_of(task: Task, clips: tuple[Clip, ...]) -> tuple[Step, ...]:
     """Return a step a clip; a retelling has one (`rulings.md` 20)."""
     played = clips[:1] if task.activity is Activity.RETELL else clips
     return tuple(Step(clip=clip, expected_text=clip.expected_text) for clip in played)

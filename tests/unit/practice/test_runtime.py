@@ -924,3 +924,46 @@ def test_nothing_a_child_said_is_logged(capsys: pytest.CaptureFixture[str]) -> N
     logged = "".join(capsys.readouterr())
     assert "marmalade" not in logged
     assert json.dumps("task.begin")[1:-1] in logged
+
+
+def test_a_retelling_is_resumed_though_its_folder_holds_more() -> None:
+    """One step was begun, and one step is what is found again."""
+
+    async def play() -> None:
+        bench = Bench()
+        await asyncio.sleep(1)
+        bench.toy.say("tell a story")
+        await asyncio.sleep(1.5)
+        bench.toy.drop()
+        again = Bench(connect=False)
+        again.notebook.left = Unfinished(
+            session_id="session-1",
+            start=bench.notebook.starts[0],
+            next_step=0,
+            disconnected_at_s=0.0,
+        )
+        again.toy.connect(again.practice)
+        await asyncio.sleep(30)
+        assert again.record.named("end") == [(EndReason.LIST_COMPLETED,)]
+
+    run(play)
+
+
+def test_nobody_answers_while_a_task_is_prepared() -> None:
+    """A voice between the entry phrase and the first clip gets no answer of the chat."""
+
+    async def play() -> None:
+        bench = Bench(connect=False)
+        bench.toy._practice = bench.practice
+        bench.practice.opened()
+        bench.toy.say("start reading")
+        bench.toy.speak()
+        bench.practice.listen_stopped()
+        bench.toy.say("hello?")
+        await asyncio.sleep(2)
+        assert bench.toy.heard == []
+        bench.toy.say("stop reading")
+        await asyncio.sleep(10)
+        assert (bench.practice.busy, bench.toy.heard) == (False, [])
+
+    run(play)
