@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from etude.files import armed
 from etude.people.erasure import erase_learner
 from etude.people.records import HOST
 from etude.people.scopes import Scope
@@ -412,6 +413,21 @@ def test_a_report_is_an_event_with_its_recording(tasks: Tasks) -> None:
     assert tasks.school.run(tasks.services.blobs.read(told["audio_id"])) == WAV
     tasks.put(instance(turns=[turn(0, audio_id=told["audio_id"])]), "s-chat")
     assert tasks.get("s-chat")["turns"][0]["audio_id"] == told["audio_id"]
+
+
+def test_a_report_that_was_cut_short_is_whole_when_it_is_sent_again(tasks: Tasks) -> None:
+    """Ended between event and recording, it was not answered; the second one doubles nothing."""
+
+    def crash(reached: str) -> None:
+        if reached == "sessions.media.stored":
+            message = "the end of the process"
+            raise OSError(message)
+
+    with armed(crash):
+        assert tasks("POST", REPORT, json=report()).status_code == 500
+    told = tasks("POST", REPORT, json=report()).json()["data"]
+    assert len(tasks.school.stored("s-chat")) == 1
+    assert tasks.school.run(tasks.services.blobs.read(told["audio_id"])) == WAV
 
 
 def test_the_time_of_a_report_is_seconds_or_milliseconds(tasks: Tasks) -> None:
