@@ -6,6 +6,7 @@ the clock starts, and never after.
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 import msgspec
@@ -36,8 +37,12 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> "Wish":
-        """Read the arguments of a command; what cannot be used is not wished for."""
-        lesson_id, repeat = arguments.get("lesson_id"), arguments.get("repeat")
+        """Read the arguments of a command; what cannot be used is not wished for.
+
+        `name` and `loop` are what `START_APP_TASK` calls the file and how often it is played.
+        """
+        lesson_id = arguments.get("lesson_id", arguments.get("name"))
+        repeat = arguments.get("repeat", arguments.get("loop"))
         assignment_id = arguments.get("assignment_id")
         usable = isinstance(repeat, int) and 1 <= repeat <= 100  # noqa: PLR2004 - as in app files
         return cls(
@@ -107,9 +112,20 @@ class Preparation:
     def _own(self, task: Task, wish: Wish) -> Lesson | None:
         if wish.lesson_id is None:
             return self._lessons.first(task)
-        if not IDENTIFIER.fullmatch(wish.lesson_id):
-            return None
-        return self._lessons.named(task, wish.lesson_id)
+        if IDENTIFIER.fullmatch(wish.lesson_id):
+            lesson = self._lessons.named(task, wish.lesson_id)
+            if lesson is not None or not task.repeats_files:
+                return lesson
+        first = self._lessons.first(task) if task.repeats_files else None
+        clip = clip_named(first.clips, wish.lesson_id) if first else None
+        return first if clip else None
+
+
+def clip_named(clips: tuple[Clip, ...], name: str | None) -> Clip | None:
+    """Return the clip with a file name, with or without its suffix."""
+    return next(
+        (clip for clip in clips if name in {clip.name, PurePosixPath(clip.name).stem}), None
+    )
 
 
 def _file(task: Task, paths: tuple[str, ...], name: str | None, last: Clip | None) -> Lesson | None:

@@ -15,7 +15,7 @@ from etude.practice.follow_read import FollowRead, Plan, Step, resolve_listen_ra
 from etude.practice.inline import Inline
 from etude.practice.lessons import Lessons
 from etude.practice.players import CardPlayer, Player, StreamPlayer
-from etude.practice.preparation import Prepared, Wish
+from etude.practice.preparation import Prepared, Wish, clip_named
 from etude.practice.recorder import Recorder, Recording
 from etude.practice.records import Clip, EndReason, Mode, SessionStart, Unfinished
 from etude.practice.repeater import Repeater
@@ -154,7 +154,7 @@ class TaskMaker:
 
     def _repeater(self, task: Task, wish: Wish, prepared: Prepared, finished: Finished) -> Repeater:
         clips = prepared.lesson.clips
-        clip = next((one for one in clips if one.name == wish.lesson_id), clips[0])
+        clip = clip_named(clips, wish.lesson_id) or clips[0]
         self._room.last_played[self._device.device_id] = clip
         repeat = wish.repeat or task.repeat
         return Repeater(task, clip, repeat, self._player(prepared), finished)

@@ -967,3 +967,40 @@ def test_nobody_answers_while_a_task_is_prepared() -> None:
         assert (bench.practice.busy, bench.toy.heard) == (False, [])
 
     run(play)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "clip", "times"),
+    [
+        ({"name": "02.mp3", "loop": 2}, "sentence 2", 2),
+        ({"name": "03"}, "sentence 3", 3),
+        ({"loop": 0}, "sentence 1", 3),
+        ({"name": 7, "loop": "many"}, "sentence 1", 3),
+    ],
+)
+def test_a_command_names_the_file_and_how_often(
+    arguments: dict[str, Any], clip: str, times: int
+) -> None:
+    """`START_APP_TASK` with `name` and `loop`; what cannot be used is left out."""
+
+    async def play() -> None:
+        bench = Bench()
+        await asyncio.sleep(1)
+        bench.practice.start_task("english_learning", "repeater", arguments)
+        await asyncio.sleep(30)
+        assert bench.clips == [clip] * times
+
+    run(play)
+
+
+def test_a_file_that_is_nowhere_is_said_to_be_missing() -> None:
+    """Nothing else is played in its place."""
+
+    async def play() -> None:
+        bench = Bench()
+        await asyncio.sleep(1)
+        bench.practice.start_task("english_learning", "repeater", {"name": "99.mp3"})
+        await asyncio.sleep(30)
+        assert (bench.clips, bench.prompts_said) == ([], ["<no_lesson.en>"])
+
+    run(play)
