@@ -60,9 +60,13 @@ class ToyShop:
         self.told: list[PendingBinding] = []
         self.linked = True
         self.provisioning.linked = lambda: self.linked
-        self.provisioning.report = lambda _kind, item: self.told.append(item)  # type: ignore[arg-type]
+        self.provisioning.report = self._take
         self.app = OtaApp(self.provisioning, self.clock, socket_url=socket_url).starlette()
         asyncio.run(self.known.replace_bindings(()))
+
+    def _take(self, _kind: str, item: msgspec.Struct) -> None:
+        if isinstance(item, PendingBinding):
+            self.told.append(item)
 
     def bind(self, *bindings: Binding) -> None:
         """Let web tell these bindings."""

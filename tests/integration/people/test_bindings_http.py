@@ -110,7 +110,7 @@ def test_a_device_uploads_with_its_credential_until_it_is_revoked(api: Api) -> N
 
     first = upload()
     assert first.status_code == 200, first.text
-    assert (first.json()["received"], first.json()["rejected"]) == (1, 0)
+    assert (first.json()["events_received"], first.json()["events_rejected"]) == (1, 0)
     forged = credential[:-4] + "AAAA"
     assert api("GET", "/sessions/s1", token=forged).status_code == 401
     revoked = api("POST", f"/devices/{MAC}/revoke-credentials", json={"credential_id": "c-1"})
