@@ -20,6 +20,7 @@ from etude.cli.installation import keys_folder
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, Ids, RandomIds, SystemClock
 from etude.gateway.activation import Activations
+from etude.gateway.collector import collecting_calmly
 from etude.gateway.command_ledger import CommandLedger
 from etude.gateway.commands import CommandRunner
 from etude.gateway.connection import DeviceConnection
@@ -81,7 +82,8 @@ async def run(settings: Settings) -> None:
             port=gateway.devices.port,
             http_port=gateway.http_port,
         )
-        await stopping.wait()
+        with collecting_calmly(gateway.devices.connections.in_use):
+            await stopping.wait()
     log.info("stopped", action="gateway.stopped")
 
 

@@ -363,7 +363,9 @@ class DeviceConnection:
 
     # The clock
 
-    def _in_use(self) -> bool:
+    @property
+    def in_use(self) -> bool:
+        """Whether a clip plays, a tool works or a task runs."""
         return self._player.playing or self._mcp.calling or self._border.busy()
 
     def _silent(self, now_s: float) -> bool:
@@ -382,7 +384,7 @@ class DeviceConnection:
         if self._border.practice is None:
             if now_s - self._opened_s >= self._rules.hello_s:
                 self.close(CloseReason.NO_HELLO)
-        elif self._in_use():
+        elif self.in_use:
             self._worded_s = now_s
         elif self._silent(now_s):
             self.close(CloseReason.SILENT)

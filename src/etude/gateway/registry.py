@@ -65,6 +65,10 @@ class Registry:
         """Return the one connection of each device."""
         return [one for one in self._newest.values() if one.close_reason is None]
 
+    def in_use(self) -> bool:
+        """Whether anybody practises, or hears something."""
+        return any(one.in_use for one in self._newest.values())
+
     def close_all(self, reason: CloseReason) -> None:
         """Close every connection, greeted or not."""
         for connection in list(self._open):

@@ -76,6 +76,8 @@ def _figures(
         "timer_max_ms": milliseconds(beside[-1]),
         "timer_alone_p99_ms": milliseconds(quantile(alone, 0.99)),
         "timer_in_gateway_p99_ms": milliseconds(quantile(own, 0.99)),
+        "collection_max_ms": milliseconds(max(measured.collections_s, default=0.0)),
+        "collections": len(measured.collections_s),
         "baseline": "a bare timer in an idle process beside the load",
         "ratio": round(quantile(steps, 0.99) / max(quantile(beside, 0.99), 1e-6), 2),
         "connected": seen.connected,

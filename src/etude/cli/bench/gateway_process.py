@@ -23,6 +23,7 @@ from websockets.exceptions import ConnectionClosed
 from etude.cli import logs
 from etude.cli.bench.bare_timer import INTERVAL_S
 from etude.clock import SystemClock
+from etude.gateway.collector import collecting_calmly
 from etude.gateway.frames import BinaryVersion
 from etude.gateway.messages import AudioParams, Downlink
 from etude.testing.learners_acting import Part
@@ -49,6 +50,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         step_errors_s: of each step, when the next clip had been sent minus when its window closed.
         timer_errors_s: of a bare timer in the same loop.
+        collections_s: how long each run of Python's collector of cycles took: the loop stood still.
         connections: now.
         rss_kib: now.
         descriptors: now.
@@ -58,6 +60,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     step_errors_s: list[float]
     timer_errors_s: list[float]
+    collections_s: list[float]
     connections: int
     rss_kib: int
     descriptors: int
@@ -77,6 +80,9 @@ class Probe:
         self._loop = asyncio.get_running_loop()
         self._steps: list[float] = []
         self._timers: list[float] = []
+        self._collections: list[float] = []
+        self._collecting_since_s = 0.0
+        gc.callbacks.append(self._collected)
         self._since = (time.perf_counter(), time.process_time())
         self._due_s = time.monotonic() + INTERVAL_S
         self._loop.call_at(self._due_s, self._tick)
@@ -91,16 +97,24 @@ class Probe:
         wall_s, cpu_s = self._since
         steps, self._steps = self._steps, []
         timers, self._timers = self._timers, []
+        collections, self._collections = self._collections, []
         self._since = now
         return Reading(
             step_errors_s=steps,
             timer_errors_s=timers,
+            collections_s=collections,
             connections=connections,
             rss_kib=_memory_kib(),
             descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
             cpu_s=now[1] - cpu_s,
             wall_s=now[0] - wall_s,
         )
+
+    def _collected(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._collecting_since_s = time.perf_counter()
+        else:
+            self._collections.append(time.perf_counter() - self._collecting_since_s)
 
     def _tick(self) -> None:
         now_s = time.monotonic()
@@ -125,8 +139,6 @@ class Answering:
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(self._reader), sys.stdin
         )
-        gc.collect()
-        gc.freeze()  # what is there before the first device is never garbage
         _write(listening)
 
     async def asked(self) -> bool:
@@ -175,8 +187,9 @@ async def _serve_gateway(folder: Path) -> None:
     names = [part.name for part in LESSON]
     clips = {name: packets for name, packets in gateway.clips.items() if name in names}
     await answering.open(Listening(port=gateway.server.port, clips=clips))
-    while await answering.asked():
-        answering.answer(probe.read(len(gateway.server.connections)))
+    with collecting_calmly(gateway.server.connections.in_use):
+        while await answering.asked():
+            answering.answer(probe.read(len(gateway.server.connections)))
     await gateway.close()
 
 
