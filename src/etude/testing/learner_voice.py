@@ -4,8 +4,8 @@ Every text has a pitch of its own and so packets of its own: `Voices.said_in` te
 recording holds, and stands in for a recogniser that is always right.
 """
 
+import importlib
 import math
-from array import array
 from collections.abc import Iterable
 from typing import Final
 
@@ -56,25 +56,24 @@ class Voices:
 
 def _speak(number: int) -> tuple[bytes, ...]:
     """Encode a vowel at the pitch of this number, with the rise and fall of syllables."""
+    numpy = importlib.import_module("numpy")
+    moments = numpy.arange(_PERIOD * _SAMPLES) / SAMPLE_RATE
+    sound = 0.65 + 0.35 * numpy.sin(2 * math.pi * 4 * moments)  # four syllables a second
     pitch_hz = _LOWEST_HZ * 2 ** (number / _SEMITONE_PART)
+    sound *= sum(
+        _gain(harmonic, pitch_hz) * numpy.sin(2 * math.pi * harmonic * pitch_hz * moments)
+        for harmonic in range(1, 20)
+    )
+    samples = numpy.rint(2250 * sound).astype(numpy.int16)
     encoder = OpusEncoder(SAMPLE_RATE, FRAME_MS)
-    made = []
-    for place in range(_PERIOD):
-        samples = array("h")
-        for at in range(place * _SAMPLES, (place + 1) * _SAMPLES):
-            samples.append(round(9000 * _loudness(at) * _vowel(pitch_hz, at)))
-        made.append(encoder.encode(samples.tobytes()))
-    return tuple(made)
+    return tuple(
+        encoder.encode(samples[start : start + _SAMPLES].tobytes())
+        for start in range(0, len(samples), _SAMPLES)
+    )
 
 
-def _loudness(at: int) -> float:
-    return 0.65 + 0.35 * math.sin(2 * math.pi * 4 * at / SAMPLE_RATE)  # four syllables a second
-
-
-def _vowel(pitch_hz: float, at: int) -> float:
-    total = 0.0
-    for harmonic in range(1, 20):
-        hz = pitch_hz * harmonic
-        gain = sum(level / (1 + ((hz - centre) / 180) ** 2) for centre, level in _FORMANTS)
-        total += (0.1 / harmonic + gain) * math.sin(2 * math.pi * hz * at / SAMPLE_RATE)
-    return total / 4
+def _gain(harmonic: int, pitch_hz: float) -> float:
+    """Return how loud a harmonic of an open vowel is."""
+    away = ((harmonic * pitch_hz - centre) / 180 for centre, _ in _FORMANTS)
+    formants = sum(level / (1 + far**2) for far, (_, level) in zip(away, _FORMANTS, strict=True))
+    return 0.1 / harmonic + formants

@@ -17,7 +17,7 @@ from etude.i18n import LOCALES
 from etude.practice.apps import App, Apps
 from etude.practice.lesson_folders import LESSONS
 from etude.practice.lessons import Lessons
-from etude.practice.prompts import load_prompts
+from etude.practice.prompts import Prompts, load_prompts
 from etude.practice.recorder import Recorder
 from etude.practice.records import Mode, Prompt
 from etude.practice.runtime import practice_factory
@@ -42,13 +42,23 @@ class PracticeGateway:
         clips: the packets of everything it may play, by name; prompts by theirs.
     """
 
-    def __init__(self, root: Path, parts: Sequence[Part], *, mode: Mode = Mode.SHADOWING) -> None:
-        """Keep all files below `root`, an empty folder; offer one lesson, `parts`."""
+    def __init__(
+        self,
+        root: Path,
+        parts: Sequence[Part],
+        *,
+        mode: Mode = Mode.SHADOWING,
+        encoded: Path | None = None,
+    ) -> None:
+        """Keep all files below `root`, an empty folder; offer one lesson, `parts`.
+
+        `encoded` is a folder of encoded clips that several gateways may share.
+        """
         self.journals = root / "journals"
         self._root = root
         self._parts = parts
         self._apps = Apps({APP_ID: _app(mode)})
-        self._cache = ClipCache(None)
+        self._cache = ClipCache(encoded)
         self.clips: Clips = {}
         self._lessons: Lessons | None = None
         self._recorder: Recorder | None = None
@@ -82,7 +92,7 @@ class PracticeGateway:
         folder = self._root / "lessons" / APP_ID / TASK_ID / LESSONS / LESSON_ID
         write_lesson(folder, self._parts)
         prompts = load_prompts(self._cache)
-        self.clips = dict(self._playable(folder))
+        self.clips = dict(self._playable(folder, prompts))
         self.journals.mkdir(exist_ok=True)
         self._lessons = Lessons(self._root / "lessons", self._cache)
         self._recorder = Recorder(
@@ -119,10 +129,9 @@ class PracticeGateway:
             self._recorder.expire()
         self._expiry = asyncio.get_running_loop().call_later(EXPIRY_S, self._expire)
 
-    def _playable(self, folder: Path) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+    def _playable(self, folder: Path, prompts: Prompts) -> Iterator[tuple[str, tuple[bytes, ...]]]:
         for part in self._parts:
             yield part.name, self._cache.encode(folder / part.name).packets
-        prompts = load_prompts(self._cache)
         for prompt in Prompt:
             spoken = [prompts(prompt, locale) for locale in LOCALES]
             yield (
