@@ -93,6 +93,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
         coverage: weight of the scored dimensions over the weight of all, 0 to 1.
         ledger: every event that was doubtful, contested or without confidence, in order.
         measures: per growth metric of the rubric: the session's measured number, exactly.
+        measured_by: per growth metric: the methods and model versions behind that number.
         methods: `name_version` of what made server-made evidence, sorted.
     """
 
@@ -103,4 +104,5 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[GateResult, ...]
     ledger: tuple[LedgerItem, ...]
     measures: Mapping[str, Fraction]
+    measured_by: Mapping[str, tuple[str, ...]]
     methods: tuple[str, ...]

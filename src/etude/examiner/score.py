@@ -10,11 +10,12 @@ What counts, and how much (`examiner.md §Scoring`, `rulings.md` 1, 12, 28, 29):
 * What was not observed has no score. The overall score is the mean of what was, by weight.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from etude.events.model import Event
+from etude.events.model import Event, parse_started_at
 from etude.events.vocabulary import family_of
 from etude.examiner.assessment import (
     Assessment,
@@ -63,6 +64,7 @@ def score(events: Iterable[Event], rubric: Rubric) -> Assessment:
         gates=gates,
         ledger=tuple(_ledger(rubric, session, doubts)),
         measures=_measures(rubric, observed),
+        measured_by=_measured_by(rubric, session, observed),
         methods=_methods(session),
     )
 
@@ -74,11 +76,10 @@ class _Doubts:
         events = [one.event for one in session]
         self.contested = _contested(events)
         self._reviews: dict[str, Review] = {}
-        for event in events:  # in order: of several reviews the last one counts
-            if event.event_type == "signal_reviewed" and event.is_server_made:
-                about, review = subject_id(event), read_review(event)
-                if about is not None and review is not None:
-                    self._reviews[about] = review
+        for event in sorted(filter(_is_review, events), key=_review_age):
+            about, review = subject_id(event), read_review(event)
+            if about is not None and review is not None:  # of several the last one counts
+                self._reviews[about] = review
 
     def is_contested(self, event: Event) -> bool:
         """Whether the learner disagrees with the event, or with the triple that it is part of."""
@@ -90,7 +91,11 @@ class _Doubts:
         return event.is_doubtful or self.is_contested(event)
 
     def review(self, event: Event) -> Review | None:
-        return self._reviews.get(event.event_id)
+        """Return the verdict on an event, or on the triple that it is part of."""
+        own = self._reviews.get(event.event_id)
+        if own is None and event.correlation_id is not None and _is_of_triple(event):
+            return self._reviews.get(event.correlation_id)
+        return own
 
 
 def _contested(events: Sequence[Event]) -> frozenset[str]:
@@ -106,6 +111,20 @@ def _contested(events: Sequence[Event]) -> frozenset[str]:
 
 def _is_of_triple(event: Event) -> bool:
     return family_of(event.event_type) == "triple" and event.correlation_id is not None
+
+
+def _is_review(event: Event) -> bool:
+    return event.event_type == "signal_reviewed" and event.is_server_made
+
+
+def _review_age(event: Event) -> tuple[float, tuple[float, float, str]]:
+    """Return what reviews are ordered by: `value.reviewed_at`, then their place in the session.
+
+    A review takes `ts` from its event (`rulings.md` 9), so that alone says not which came later.
+    """
+    said = event.value.get("reviewed_at") if isinstance(event.value, dict) else None
+    moment = parse_started_at(said)
+    return (-math.inf if moment is None else moment.timestamp(), event.order_key)
 
 
 def read_review(event: Event) -> Review | None:
@@ -287,16 +306,53 @@ def _measures(
     rubric: Rubric, observed: Mapping[str, tuple[Observation, ...]]
 ) -> dict[str, Fraction]:
     """Return each growth metric's measured number: the mean, weighed by confidence."""
-    found: dict[str, Fraction] = {}
-    for growth in rubric.growth:
-        numbers = [
-            (one.number, one.weight)
-            for one in observed[growth.metric]
-            if one.number is not None and one.weight > 0
-        ]
-        if numbers:
-            found[growth.metric] = _mean(numbers)
-    return found
+    return {
+        growth.metric: number
+        for growth in rubric.growth
+        if (number := measured_number(observed[growth.metric])) is not None
+    }
+
+
+def measured_number(observations: Sequence[Observation]) -> Fraction | None:
+    """Return the mean of the measured numbers, weighed by confidence; None without any."""
+    numbers = [
+        (one.number, one.weight)
+        for one in observations
+        if one.number is not None and one.weight > 0
+    ]
+    return _mean(numbers) if numbers else None
+
+
+def _measured_by(
+    rubric: Rubric, session: Sequence[Placed], observed: Mapping[str, tuple[Observation, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Return who measured each growth metric: only what the same ones did can be compared."""
+    events = {one.event.event_id: one.event for one in session}
+    started = (one.event for one in session if one.event.event_type == "session_start")
+    model = _model_version(next(started, None))
+    return {
+        growth.metric: tuple(
+            sorted(
+                {
+                    _source(events[one.event_id], model)
+                    for one in observed[growth.metric]
+                    if one.number is not None and one.weight > 0
+                }
+            )
+        )
+        for growth in rubric.growth
+    }
+
+
+def _source(event: Event, model: str | None) -> str:
+    """Return the method of a server-made event, the model version of one from the edge."""
+    if event.is_server_made:
+        return event.signal
+    return f"edge {_model_version(event) or model or ''}".rstrip()
+
+
+def _model_version(event: Event | None) -> str | None:
+    return None if event is None or event.meta is None else _text(event.meta.get("model_version"))
 
 
 def _methods(session: Sequence[Placed]) -> tuple[str, ...]:

@@ -121,6 +121,38 @@ def test_what_a_verdict_does(verdict: str, said: dict[str, Any], expected: int |
     assert found.dimensions[0].score == expected
 
 
+def test_the_later_of_two_verdicts_counts() -> None:
+    """Both stand at the time of their event; when they were given decides, whatever their ids."""
+    doubtful = event("a", {"accuracy": 0.4}, confidence=0.3)
+    first = review("a", "overturned", reviewed_at="2026-01-01T10:00:00+08:00")
+    second = review("a", "confirmed", reviewed_at="2026-01-01T09:00:00+00:00")
+    for events in ([doubtful, first, second], [second, first, doubtful]):
+        assert score(events, RUBRIC).ledger[0].state == "confirmed"
+
+
+def test_a_triple_is_reviewed_whole() -> None:
+    """A verdict that names the correlation settles the judgement."""
+    judged = event(
+        "d",
+        {},
+        event_type="signal_detected",
+        correlation_id="c",
+        confidence=0.3,
+        extra={"assertion": True},
+    )
+    assert score([judged, review("c", "confirmed")], RUBRIC).dimensions[0].score == 100
+
+
+def test_who_measured_is_kept_with_the_number() -> None:
+    """A server's method by its name, the edge by the model of its session."""
+    start = event("s", {}, event_type="session_start", meta={"model_version": "edge-v0.3"})
+    by_edge = event("a", {"accuracy": 0.9})
+    by_server = event("b", {"accuracy": 0.9}, meta={"producer": "server"})
+    assert score([start, by_edge, by_server], RUBRIC).measured_by == {
+        "tune": ("edge edge-v0.3", "tune")
+    }
+
+
 def test_a_reviewer_is_the_server_and_nobody_else() -> None:
     """A device cannot settle its own doubts."""
     own = msgspec.structs.replace(review("a", "confirmed"), meta={"producer": "toy"})
@@ -131,7 +163,8 @@ def test_a_reviewer_is_the_server_and_nobody_else() -> None:
 def test_without_evidence_there_is_no_score() -> None:
     """Not 0 and no default: nothing is covered."""
     found = score([], RUBRIC)
-    assert (found.overall_score, found.coverage) == (None, 0)
+    assert found.overall_score is None
+    assert found.coverage == 0
     assert [(one.score, one.interval, one.evidence) for one in found.dimensions] == [
         (None, None, ()),
         (None, None, ()),
