@@ -12,10 +12,18 @@ from etude.cli.errors import OutputUnwritableError
 
 
 def measured(
-    *, events: int = 5, share: float = 0.5, kind: str = "a", dry_run: int = 0, database: str = ""
+    *,
+    events: int = 5,
+    share: float = 0.5,
+    kind: str = "a",
+    dry_run: int = 0,
+    database: str = "",
+    devices: int = 0,
+    practising: int = 0,
 ) -> Any:
     """A bench with one option of each type, and those that variants of the real ones name."""
-    return {"baseline": "none", "ratio": 1, "got": [events, share, kind, dry_run], "on": database}
+    on = (database, devices, practising)
+    return {"baseline": "none", "ratio": 1, "got": [events, share, kind, dry_run], "on": on}
 
 
 HERE = Bench("measured:measured", "A bench of this test.", ({}, {"kind": "b"}))

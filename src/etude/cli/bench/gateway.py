@@ -25,7 +25,8 @@ _IDLE_S: Final = 3.0
 def gateway(*, devices: int = 1000, practising: int = 0, after_s: int = 10) -> dict[str, Any]:
     """Connect `devices`, all practising if `practising` is 1; look again `after_s` after they left.
 
-    The full check of flatness looks after 60 s (`--after-s 60`).
+    The full check of flatness looks after 60 s (`--after-s 60`). Of devices that left in the
+    middle of a lesson, the journals stay open for ten minutes: they may go on.
     """
     allow_descriptors(2 * devices + 100)
     ours = _visit("gateway", devices, after_s, practising=bool(practising))
@@ -44,6 +45,7 @@ def gateway(*, devices: int = 1000, practising: int = 0, after_s: int = 10) -> d
         "gateway_cpu": round(full.cpu_s / full.wall_s, 3),
         "left_after_s": after_s,
         "left_connections": left.connections,
+        "left_sockets": left.sockets - before.sockets,
         "left_descriptors": left.descriptors - before.descriptors,
         "left_memory_ratio": round(left.rss_kib / full.rss_kib, 3),
         "rss_mib": [round(one.rss_kib / 1024, 1) for one in (before, full, left)],

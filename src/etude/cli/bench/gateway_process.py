@@ -12,7 +12,7 @@ import contextlib
 import gc
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +54,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         connections: now.
         rss_kib: now.
         descriptors: now.
+        sockets: how many of these are sockets; others are journals, open while they may go on.
         cpu_s: of the process, threads included.
         wall_s: since the last reading.
     """
@@ -64,6 +65,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     connections: int
     rss_kib: int
     descriptors: int
+    sockets: int
     cpu_s: float
     wall_s: float
 
@@ -99,13 +101,15 @@ class Probe:
         timers, self._timers = self._timers, []
         collections, self._collections = self._collections, []
         self._since = now
+        open_files = list(_open_files())
         return Reading(
             step_errors_s=steps,
             timer_errors_s=timers,
             collections_s=collections,
             connections=connections,
             rss_kib=_memory_kib(),
-            descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
+            descriptors=len(open_files),
+            sockets=sum(one.startswith("socket:") for one in open_files),
             cpu_s=now[1] - cpu_s,
             wall_s=now[0] - wall_s,
         )
@@ -121,6 +125,12 @@ class Probe:
         self._timers.append(now_s - self._due_s)
         self._due_s = max(self._due_s + INTERVAL_S, now_s)
         self._loop.call_at(self._due_s, self._tick)
+
+
+def _open_files() -> Iterator[str]:
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the listing's own, or one that was closed just now
+            yield str(descriptor.readlink())
 
 
 def _memory_kib() -> int:
