@@ -22,6 +22,7 @@ from etude.cli.exits import exit_code
 from etude.errors import EtudeError
 from etude.events.schema import asyncapi, event_schema, render
 from etude.i18n import catalogue
+from etude.rubric.schema import rubric_schema
 from etude.web import openapi, routes
 from etude.web.app import ROUTE_HANDLERS
 
@@ -146,6 +147,7 @@ PAGES = {
     "docs/routes.md": routes_page,
     "docs/schemas/openapi.json": openapi_page,
     "docs/schemas/event.schema.json": lambda: render(event_schema()),
+    "docs/schemas/rubric.schema.json": lambda: render(rubric_schema()),
     "docs/schemas/asyncapi.json": lambda: render(asyncapi()),
 }
 

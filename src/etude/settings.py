@@ -191,6 +191,11 @@ class Settings(BaseSettings):
         return self.data / "apps"
 
     @property
+    def rubrics(self) -> Path:
+        """Folder of a school's own rubrics, read beside those that ship."""
+        return self.data / "rubrics"
+
+    @property
     def lessons(self) -> Path:
         """Folder of the lessons that devices practise, as `etude lesson install` lays them out."""
         return self.data / "lessons"

@@ -53,6 +53,7 @@ COMMANDS: Final = (
     Command("backup", "etude.cli.backup:backup"),
     Command("events", "etude.cli.events:app"),
     Command("lesson", "etude.cli.lessons:app"),
+    Command("rubric", "etude.cli.rubrics:app"),
     Command("learner", "etude.cli.people:learner"),
     Command("device", "etude.cli.people:device"),
     Command("user", "etude.cli.people:user"),

@@ -15,6 +15,12 @@ class RubricFileUnreadableError(InvalidError):
     code = "RUBRIC_FILE_UNREADABLE"
 
 
+class RubricFileUnknownError(NotFoundError):
+    """There is no such file. Parameter `file`."""
+
+    code = "RUBRIC_FILE_UNKNOWN"
+
+
 class RubricUnknownError(NotFoundError):
     """No rubric of this name is at hand, or a session names none (`rulings.md` 3)."""
 

@@ -16,12 +16,18 @@ import msgspec
 from etude.documents import DocumentInvalidError
 from etude.events.canonical import canonical
 from etude.events.model import Event
-from etude.rubric.errors import RubricFileUnreadableError, RubricUnknownError
+from etude.rubric.errors import (
+    RubricFileUnknownError,
+    RubricFileUnreadableError,
+    RubricUnknownError,
+)
 from etude.rubric.loading import load_rubric
 from etude.rubric.model import Rubric
 
 SUFFIXES: Final = (".yaml", ".yml")
 _NUMBERS: Final = re.compile(r"\d+")
+
+Problem = DocumentInvalidError | RubricFileUnreadableError
 
 
 class RubricLibrary:
@@ -30,7 +36,7 @@ class RubricLibrary:
     def __init__(
         self,
         rubrics: Iterable[Rubric],
-        problems: tuple[DocumentInvalidError | RubricFileUnreadableError, ...] = (),
+        problems: tuple[Problem, ...] = (),
     ) -> None:
         """Take rubrics; of two with one id and version the later one counts."""
         self._by_key = {rubric.key: rubric for rubric in rubrics}
@@ -39,20 +45,20 @@ class RubricLibrary:
     @classmethod
     def load(cls, folder: Path | None = None) -> Self:
         """Read the shipped rubrics and, if it exists, `folder`."""
-        problems: list[DocumentInvalidError | RubricFileUnreadableError] = []
+        problems: list[Problem] = []
         shipped = files("etude.rubric").joinpath("rubrics")
         rubrics = [
             load_rubric(entry.read_text("utf-8"), entry.name)
             for entry in shipped.iterdir()
             if entry.name.endswith(SUFFIXES)
         ]
-        own = sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
-        for file in own:
-            if file.suffix in SUFFIXES:
-                try:
-                    rubrics.append(read_rubric(file))
-                except (DocumentInvalidError, RubricFileUnreadableError) as error:
-                    problems.append(error)
+        for file in _own_files(folder, problems):
+            try:
+                rubrics.append(read_rubric(file))
+            except (DocumentInvalidError, RubricFileUnreadableError) as error:
+                problems.append(error)
+            except RubricFileUnknownError:  # taken away in between
+                continue
         return cls(rubrics, tuple(problems))
 
     @property
@@ -102,15 +108,32 @@ class RubricLibrary:
         return max(rubrics, key=lambda one: (version_key(one.version), one.id), default=None)
 
 
+def _own_files(folder: Path | None, problems: list[Problem]) -> list[Path]:
+    """Return the rubric files of a school's folder, by name; there need not be one."""
+    if folder is None:
+        return []
+    try:
+        return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        problems.append(RubricFileUnreadableError(file=str(folder), reason=reason))
+        return []
+
+
 def read_rubric(file: Path) -> Rubric:
     """Read one file.
 
     Raises:
-        RubricFileUnreadableError: it is not there, or no text in UTF-8.
+        RubricFileUnknownError: it is not there.
+        RubricFileUnreadableError: it is no file that can be read, or no text in UTF-8.
         DocumentInvalidError: it has mistakes.
     """
     try:
         text = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise RubricFileUnknownError(file=str(file)) from error
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "UTF-8"
         raise RubricFileUnreadableError(file=str(file), reason=reason) from error

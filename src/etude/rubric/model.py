@@ -6,7 +6,6 @@ at, what it measures in them (`measure`: a path from the event, by event type) a
 gates cap the overall score. Words for people are given by locale.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -181,6 +180,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"{self.id}@{self.version}"
 
 
-def title_of(words: Mapping[str, str], name: str, locale: str) -> str:
+def title_of(words: Words, name: str, locale: str) -> str:
     """Return the words for `locale`, else the English ones, else the name, readable."""
-    return words.get(locale) or words.get("en") or name.replace("_", " ")
+    found = {str(tag): said for tag, said in words.items()}
+    return found.get(locale) or found.get("en") or name.replace("_", " ")
