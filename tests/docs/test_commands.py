@@ -18,12 +18,25 @@ ASSIGNMENT = re.compile(r"[A-Z_]+=")
 def _shown() -> Iterator[tuple[str, str]]:
     for page in [*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md")]:
         for block in BLOCK.findall(page.read_text("utf-8")):
-            for line in block.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
+            for words in _lines(block.replace("\\\n", " ")):
                 while words and ASSIGNMENT.match(words[0]):
                     del words[0]
                 if words and words[0] == "etude":
                     yield page.name, shlex.join(words[1:])
+
+
+def _lines(block: str) -> Iterator[list[str]]:
+    """Yield each line's words; a quotation may go over several lines."""
+    begun = ""
+    for line in block.splitlines():
+        begun += line
+        try:
+            yield shlex.split(begun, comments=True)
+        except ValueError:  # the quotation goes on
+            begun += "\n"
+        else:
+            begun = ""
+    assert not begun
 
 
 SHOWN = sorted(set(_shown()))
