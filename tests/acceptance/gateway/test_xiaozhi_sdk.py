@@ -97,7 +97,7 @@ async def connected(sdk: Any, told: list[dict[str, Any]], **tools: Any) -> Async
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(body())  # type: ignore[arg-type]
+    asyncio.run(body())
 
 
 def test_the_hellos_and_the_microphone(sdk: Any) -> None:

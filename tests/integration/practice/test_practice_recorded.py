@@ -71,7 +71,7 @@ class House:
 
 def run(play: Callable[[], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())  # type: ignore[arg-type]
+        runner.run(play())
 
 
 def kinds(events: list[Any]) -> list[str]:

@@ -121,7 +121,7 @@ class Stage:
 
 def run(play: Callable[[], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())  # type: ignore[arg-type]
+        runner.run(play())
 
 
 def test_clips_follow_each_other_on_the_clock_alone() -> None:

@@ -56,7 +56,7 @@ class Stage:
 
 def run(play: Callable[[], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())  # type: ignore[arg-type]
+        runner.run(play())
 
 
 def test_an_answer_is_judged_at_once_and_told() -> None:

@@ -26,7 +26,7 @@ UNKNOWN = Clip(name="01.mp3", path=PATH)
 
 def run(play: Callable[[], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())  # type: ignore[arg-type]
+        runner.run(play())
 
 
 def event(end: SkillEnd = SkillEnd.COMPLETED, duration_ms: int | None = 2000) -> SkillEvent:
@@ -40,7 +40,7 @@ class Hand:
 
     def __init__(self) -> None:
         self.toy = Toy(FakeCard({PATH: 2000}, mute=True))
-        self.toy.list_tools = lambda: None  # type: ignore[method-assign]
+        self.toy.list_tools = lambda: None
         self.ends: list[ClipEnd] = []
         self.player = CardPlayer(self.toy, asyncio.get_running_loop())
 

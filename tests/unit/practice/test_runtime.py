@@ -168,7 +168,7 @@ class Bench:
 
 def run(play: Callable[[], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())  # type: ignore[arg-type]
+        runner.run(play())
 
 
 LESSON = {f"/english_learning/shadowing/lessons/unit01/{n:02}.mp3": ms for n, ms in
@@ -898,7 +898,7 @@ def test_a_lesson_that_cannot_be_looked_up_leaves_chat() -> None:
 
     async def play() -> None:
         bench = Bench()
-        bench.shelf.durations_ms = None  # type: ignore[assignment]
+        bench.shelf.durations_ms = None
         await asyncio.sleep(1)
         bench.toy.say("start reading")
         await asyncio.sleep(5)

@@ -23,7 +23,7 @@ def seen(*values: tuple[object, str], of: Signal) -> list[Observation]:
     return [
         Observation(
             event_id=f"e{number}",
-            measured=measured,  # type: ignore[arg-type]
+            measured=measured,
             grade=grade(of, measured),
             weight=Fraction(confidence),
         )
