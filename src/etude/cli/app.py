@@ -52,6 +52,7 @@ COMMANDS: Final = (
     Command("upgrade", "etude.cli.upgrade:upgrade"),
     Command("backup", "etude.cli.backup:backup"),
     Command("events", "etude.cli.events:app"),
+    Command("examine", "etude.cli.examine:examine"),
     Command("lesson", "etude.cli.lessons:app"),
     Command("rubric", "etude.cli.rubrics:app"),
     Command("learner", "etude.cli.people:learner"),

@@ -32,6 +32,9 @@ BENCHES: Final = {
         "Memory and descriptors of connected devices, and what is left of them.",
         ({}, {"devices": "500", "practising": "1"}),
     ),
+    "examine": Bench(
+        "etude.cli.bench.examine:examine", "Report of 200 events, from lines to bytes: p95."
+    ),
     "recap": Bench("etude.cli.bench.recap:recap", "Recap of 200 events: p50 and p99."),
 }
 

@@ -1,0 +1,205 @@
+"""`etude examine`: the report of a session, from a file or from this installation's database.
+
+A file or a journal's folder is examined where it lies: nothing is asked, stored or sent. Exit
+codes: 0 done, 1 refused lines or a report that does not hold, 3 no such session, file or rubric.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from etude.cli import exits, terminal
+from etude.cli.event_file import STDIN, read_events
+from etude.cli.examined_sessions import stored_session
+from etude.cli.installation import settings_for
+from etude.cli.local import DataOption
+from etude.clock import RandomIds, SystemClock
+from etude.edge.reader import JournalFolder
+from etude.events.errors import EventFileUnknownError, LineError
+from etude.events.model import Event
+from etude.examiner.errors import ReportUnreadableError
+from etude.examiner.examining import make_report
+from etude.examiner.journey import EarlierSession
+from etude.examiner.page import render_page
+from etude.examiner.report import Report, as_earlier, read_report, report_bytes
+from etude.examiner.verify import Verification, verify
+from etude.files import Files, replace_file
+from etude.i18n import LOCALES, text
+from etude.rubric.library import SUFFIXES, RubricLibrary, read_rubric
+from etude.rubric.model import Rubric
+
+_PAGE_MODE: Final = 0o644
+
+
+class _Session(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the session to examine."""
+
+    events: tuple[Event, ...]
+    rejected: tuple[LineError, ...] = ()
+    started_at: datetime | None = None
+    media: frozenset[str] | None = None
+
+
+def examine(  # noqa: PLR0913 - the command's options
+    session: Annotated[
+        str, typer.Argument(help="A session, or an events.jsonl or a journal's folder.")
+    ],
+    rubric: Annotated[
+        str | None, typer.Option(help="ID, ID@VERSION or a file; else the session's own.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report as a page to OUT.")] = None,
+    earlier: Annotated[
+        list[Path] | None, typer.Option(help="Report of an earlier session of the journey (JSON).")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="With --verify: the report (JSON).")] = None,
+    locale: Annotated[str | None, typer.Option(help="Language of the report: en, zh-CN.")] = None,
+    data: DataOption = None,
+    *,
+    verify_: Annotated[
+        bool, typer.Option("--verify", help="Make a report again and say what differs.")
+    ] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Make the report of a session: scores, the evidence behind them, and what is not sure."""
+    wanted = terminal.locale() if locale is None else locale
+    if wanted not in LOCALES:
+        raise typer.BadParameter(wanted, param_hint="--locale")
+    library = RubricLibrary.load(settings_for("examine", data).rubrics)
+    found = _session(session, data)
+    if verify_:
+        if report is None:
+            lacking = "--report"
+            raise typer.BadParameter(lacking, param_hint="--verify")
+        _verify(_read(report), found, rubric, library, as_json=as_json)
+        return
+    chosen = _rubric(rubric, found, library)
+    made = make_report(
+        found.events,
+        chosen,
+        tuple(_earlier(earlier or ())),
+        locale="zh-CN" if wanted == "zh-CN" else "en",
+        clock=SystemClock(),
+        ids=RandomIds(),
+        started_at=found.started_at,
+        media=found.media,
+    )
+    if html is not None:
+        with terminal.output(str(html)):
+            page = render_page(made, found.events, chosen).encode()
+            replace_file(Files(), html.absolute(), page, mode=_PAGE_MODE)
+        terminal.say("cli.examine.written", file=html)
+    if as_json:
+        terminal.print_bytes(report_bytes(made) + b"\n")
+    elif html is None:
+        _print(made)
+    _end(found)
+
+
+def _session(named: str, data: Path | None) -> _Session:
+    """Read the session: a path that is there, else one of the database's."""
+    path = Path(named)
+    if path.is_dir():
+        folder = JournalFolder(path)
+        if next(folder.parts(), None) is None:
+            raise EventFileUnknownError(file=named)
+        return _with_start(tuple(folder.events()), ())
+    if path == STDIN or path.exists() or path.suffix in {".jsonl", ".gz"}:
+        read = list(read_events(path))
+        return _with_start(
+            tuple(one for one in read if isinstance(one, Event)),
+            tuple(one for one in read if isinstance(one, LineError)),
+        )
+    events, started_at, media = stored_session(named, data)
+    return _Session(events=events, started_at=started_at, media=media)
+
+
+def _with_start(events: tuple[Event, ...], rejected: tuple[LineError, ...]) -> _Session:
+    started = (one.started_at for one in events if one.started_at is not None)
+    return _Session(events=events, rejected=rejected, started_at=next(started, None))
+
+
+def _rubric(named: str | None, found: _Session, library: RubricLibrary) -> Rubric:
+    if named is None:
+        starts = (one for one in found.events if one.event_type == "session_start")
+        return library.of_session(next(starts, None))
+    return read_rubric(Path(named)) if named.endswith(SUFFIXES) else library.get(named)
+
+
+def _earlier(files: Sequence[Path]) -> Iterator[EarlierSession]:
+    for file in files:
+        known = as_earlier(_read(file))
+        if known is not None:
+            yield known
+
+
+def _read(file: Path) -> Report:
+    try:
+        return read_report(file.read_bytes(), str(file))
+    except FileNotFoundError as error:
+        raise EventFileUnknownError(file=str(file)) from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ReportUnreadableError(file=str(file), reason=reason) from error
+
+
+def _verify(
+    report: Report, found: _Session, rubric: str | None, library: RubricLibrary, *, as_json: bool
+) -> None:
+    chosen = _rubric(rubric or report.rubric_key, found, library)
+    result = verify(report, found.events, chosen)
+    if as_json:
+        terminal.print_json({"holds": result.holds, **msgspec.to_builtins(result)})
+    else:
+        _print_verification(result)
+    if not result.holds:
+        raise typer.Exit(exits.REFUSED)
+    _end(found)
+
+
+def _print_verification(result: Verification) -> None:
+    locale = terminal.locale()
+    if result.holds:
+        terminal.print_text(text("cli.examine.same", locale, digest=result.digest))
+        return
+    terminal.print_text(text("cli.examine.differs", locale))
+    for one in result.differences:
+        line = text(f"cli.examine.difference.{one.part}", locale, name=one.name)
+        terminal.print_text(f"  {line}")
+
+
+def _print(made: Report) -> None:
+    locale, found = made.inputs.locale, made.examiner_assessment
+    if found.overall_score is None:
+        terminal.print_text(text("cli.examine.no_score", locale))
+    else:
+        share = round(found.coverage * 100)
+        line = text("cli.examine.overall", locale, score=found.overall_score, coverage=share)
+        terminal.print_text(line)
+    for item in found.evidence_chain:
+        interval = made.uncertainty[item.dimension].interval
+        if interval is None:
+            terminal.print_text(text("cli.examine.unscored", locale, title=item.title))
+        else:
+            low, high = interval
+            words = {"title": item.title, "score": item.score, "low": low, "high": high}
+            terminal.print_text(text("cli.examine.dimension", locale, **words))
+            terminal.print_text(f"  {item.narrative} [{', '.join(item.evidence_events)}]")
+        for entry in item.low_confidence_items:
+            terminal.print_text(f"  △ {entry.event_id}: {entry.note}")
+    for one in (*(gate.says for gate in found.safety), *(gap.note for gap in made.gaps)):
+        terminal.print_text(one)
+    terminal.print_text(text("cli.examine.next", locale, step=found.recommendations[0]))
+
+
+def _end(found: _Session) -> None:
+    """Say on stderr which lines were refused, and end the command accordingly."""
+    for error in found.rejected:
+        sys.stderr.write(terminal.explain(error) + "\n")
+    if found.rejected:
+        terminal.say("cli.examine.refused", count=len(found.rejected))
+        raise typer.Exit(exits.REFUSED)
