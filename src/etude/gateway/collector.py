@@ -1,9 +1,9 @@
 """Python's collector of cycles, kept from stopping the clock.
 
 A full collection looks at every object: with 500 devices connected that takes over 100 ms, in which
-no step is made and no frame is sent. Young objects are still collected as ever, in well under a
-millisecond. The full collections are run from here: when nobody practises, or after ten minutes at
-the latest, so that what closed connections leave behind cannot gather without bound.
+no step is made and no frame is sent. Young objects are still collected as they come, a few
+thousand at a time. The full collections are run from here: when nobody practises, or after ten
+minutes at the latest, so that what closed connections leave behind cannot gather without bound.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Final
 LOOK_S: Final = 30.0
 LATEST_S: Final = 600.0
 
-_YOUNG: Final = 5_000
-_MIDDLE: Final = 10
+_YOUNG: Final = 1_000
+_MIDDLE: Final = 5
 _NEVER: Final = 1_000_000_000
 
 
