@@ -42,7 +42,17 @@ def _rules(document: Document, rubric: Rubric) -> Iterator[Mistake]:
         if found is not None and found.primitive != "safety":
             yield _broken(document, at_gate, "a gate is about a signal with the primitive safety")
     for index, growth in enumerate(rubric.growth):
-        yield from _known(document, rubric, ("growth", index, "metric"), growth.metric)
+        at_metric = ("growth", index, "metric")
+        yield from _known(document, rubric, at_metric, growth.metric)
+        compared = rubric.signals.get(growth.metric)
+        if compared is not None and not _is_numeric(compared):
+            yield _broken(document, at_metric, "growth compares a number of timing or quality")
+
+
+def _is_numeric(signal: Signal) -> bool:
+    """Whether the signal can measure a number."""
+    by_words = signal.grade is not None and signal.grade.words is not None
+    return signal.primitive in {"timing", "quality"} and not by_words
 
 
 def _phases(document: Document, rubric: Rubric) -> Iterator[Mistake]:
@@ -106,6 +116,8 @@ def _belongings(document: Document, path: tuple[str, str], signal: Signal) -> It
         yield _broken(document, (*path, "band"), "`band` belongs to the primitive timing")
     if signal.band is not None and signal.grade is not None:
         yield _broken(document, (*path, "band"), "a signal has `grade` or `band`")
+    if signal.primitive == "timing" and not (signal.band or signal.grade or signal.polarity):
+        yield _broken(document, path, "timing has a `band`, a `grade` or a `polarity`")
     if signal.at_least != 1 and signal.primitive != "presence":
         yield _broken(document, (*path, "at_least"), "`at_least` belongs to the primitive presence")
 

@@ -159,6 +159,15 @@ def _signal_rules() -> Iterator[Document]:
         "then": {"properties": {"band": {"type": "null"}}},
     }
     yield {
+        "if": _is("timing"),
+        "then": {
+            "anyOf": [
+                {"required": [key], "properties": {key: {"type": "object"}}}
+                for key in ("band", "grade", "polarity")
+            ]
+        },
+    }
+    yield {
         "if": {"not": _is("presence")},
         "then": {"properties": {"at_least": {"const": 1}}},
     }

@@ -18,8 +18,13 @@ from etude.events.model import Event
 from etude.events.ndjson import decode_line
 from etude.examiner.assessment import Assessment
 from etude.examiner.score import score
+from etude.practice.records import EndReason, Mode, SessionStart, Turn
+from etude.practice.session_events import end_value, start_meta, start_value, turn_seen
+from etude.rubric.compiling import compile_table
 from etude.rubric.library import RubricLibrary
 from etude.rubric.model import Rubric
+from etude.rubric.polarity import PolarityTable
+from etude.rubric.recap import recap
 from etude.testing.samples import RUBRIC_SESSIONS, session_lines
 
 LIBRARY: Final = RubricLibrary.load()
@@ -388,16 +393,63 @@ def test_a_step_looked_for_and_missing_is_not_a_step_not_observed() -> None:
     ]
 
 
-def test_a_toys_session_finds_its_rubric_by_its_task() -> None:
-    """What the gateway writes as `instrument` is the task; both tasks that read aloud are meant."""
-    for task, rubric in (("shadowing", "follow-read-en"), ("follow_read", "follow-read-zh")):
-        value: dict[str, Any] = {"instrument": task, "task_id": task}
-        start = Event(
-            event_id="e",
-            session_id="s",
-            ts=0.0,
-            event_type="session_start",
-            signal="session_begin",
-            value=value,
-        )
-        assert LIBRARY.of_session(start).id == rubric
+@pytest.mark.parametrize(
+    ("app_id", "task_id", "rubric"),
+    [
+        ("english_learning", "shadowing", "follow-read-en"),
+        ("chinese_reading", "follow_read", "follow-read-zh"),
+    ],
+)
+def test_what_a_gateway_writes_is_what_the_rubric_reads(
+    app_id: str, task_id: str, rubric: str
+) -> None:
+    """By the gateway's own words: the task finds the rubric; turns and end make the effort."""
+    start = SessionStart(device_id="toy", app_id=app_id, task_id=task_id, mode=Mode.SHADOWING)
+    turns = [turn_seen("s", turn(0, heard=True), "read_aloud", None, None)]
+    turns.append(turn_seen("s", turn(1, heard=False), "read_aloud", None, None))
+    events = [
+        written(0, "session_start", "session_begin", start_value(start), start_meta(start)),
+        *(written(1 + n, one.event_type, one.signal, one.value) for n, one in enumerate(turns)),
+        written(3, "session_end", "session_complete", end_value(EndReason.LIST_COMPLETED)),
+    ]
+    found = LIBRARY.of_session(events[0])
+    assert found.id == rubric
+    effort = next(one for one in score(events, found).dimensions if one.dimension == "effort")
+    # One of two heard, finished: (3*0.5 + 1) / 4 = 0.625
+    assert (effort.score, effort.value) == (63, f("0.625"))
+
+
+def turn(step_index: int, *, heard: bool) -> Turn:
+    return Turn(
+        step_index=step_index,
+        prompt_text="01.mp3",
+        expected_text=None,
+        asr_text=None,
+        heard=heard,
+        packets=(),
+        frame_ms=60,
+        duration_ms=1000,
+        window_ms=1200,
+    )
+
+
+def written(ts: float, kind: str, signal: str, value: Any, meta: Any = None) -> Event:
+    return Event(
+        event_id=f"e{ts}",
+        session_id="s",
+        ts=float(ts),
+        event_type=kind,
+        signal=signal,
+        value=value,
+        confidence=1.0,
+        meta=meta,
+    )
+
+
+@pytest.mark.parametrize("name", [one for one in RUBRIC_SESSIONS if one.startswith("follow-read")])
+def test_a_recap_of_reading_aloud_knows_no_issue(name: str) -> None:
+    """Silence, a lesson left early, a low metric: nothing of it is held against anybody."""
+    events, rubric = read(name)
+    made = recap(events, PolarityTable(compile_table(rubric)))
+    assert made == recap(events)
+    assert all(counts.issue == 0 for counts in made.phase_summary.values())

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from etude.documents import DocumentInvalidError
 from etude.events.model import Event
@@ -96,6 +98,13 @@ def started(value: dict[str, Any], meta: dict[str, Any] | None = None) -> Event:
             "DOCUMENT_EMPTY",
             10,
         ),
+        ("primitive: quality", "primitive: timing", "DOCUMENT_RULE", 8),
+        (
+            "dimensions:",
+            "    grade: {words: {good: 1}}\ngrowth: [{metric: tune}]\ndimensions:",
+            "DOCUMENT_RULE",
+            13,
+        ),
         (
             "dimensions:",
             "safety_gates: [{signal: tune, cap: 50}]\ndimensions:",
@@ -176,3 +185,43 @@ def test_the_recap_of_a_rubric_counts_as_the_default_one() -> None:
         "operation": PhaseCounts(4, 1, 0),
         "cleanup": PhaseCounts(0, 0, 0),
     }
+
+
+SHIPPED = [
+    one.read_text("utf-8")
+    for one in sorted((Path(__file__).parents[3] / "src/etude/rubric/rubrics").glob("*.yaml"))
+]
+DEBRIS = st.sampled_from(
+    [
+        "",
+        ":",
+        "- ",
+        "{",
+        "]",
+        "null",
+        "1e999",
+        "-1",
+        "[]",
+        "{}",
+        "true",
+        "!!int x",
+        "<<",
+        "&a",
+        "\n",
+    ]
+)
+
+
+@given(st.sampled_from(SHIPPED), st.integers(0, 10_000), st.integers(0, 40), DEBRIS)
+def test_a_damaged_rubric_is_refused_or_read(
+    rubric: str, start: int, length: int, debris: str
+) -> None:
+    """Whatever is cut out of a file or put into it: a rubric, or mistakes that name lines."""
+    start %= len(rubric)
+    damaged = rubric[:start] + debris + rubric[start + length :]
+    found: DocumentInvalidError | None = None
+    try:
+        load_rubric(damaged, "damaged.yaml")
+    except DocumentInvalidError as error:
+        found = error
+    assert found is None or {part.params["file"] for part in found.parts} == {"damaged.yaml"}

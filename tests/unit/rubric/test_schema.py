@@ -97,6 +97,7 @@ def test_what_ships_is_valid(file: Path) -> None:
         ("signals.compression_rate.measure", ...),
         ("signals.compression_rate.grade", {"worst": 0, "best": 1}),
         ("signals.compression_rate.band.zero_above", ...),
+        ("signals.compression_rate.band", ...),
         ("signals.chest_recoil.grade", {"worst": 0}),
         ("signals.chest_recoil.grade", {"worst": 0, "best": 1, "words": {"a": 1}}),
         ("signals.breath_volume.grade.words", {}),
