@@ -187,7 +187,7 @@ class Settings(BaseSettings):
 
     @property
     def apps(self) -> Path:
-        """Folder of a school's own apps; without it the shipped ones count."""
+        """Folder of a school's own apps, which add to the shipped ones or replace them by id."""
         return self.data / "apps"
 
     @property

@@ -99,7 +99,8 @@ def test_uv_tool_installs_a_server(bare: Path, tmp_path: Path) -> None:
     places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     wanted = f"etude[server] @ {wheel.as_uri()}"
     execute([UV, "tool", "install", "--quiet", "--python", sys.executable, wanted], **places)
-    data = {"ETUDE_DATA": str(tmp_path / "data"), "ETUDE_PORT": "0"}
+    ports = dict.fromkeys(("ETUDE_PORT", "ETUDE_GATEWAY_PORT", "ETUDE_GATEWAY_HTTP_PORT"), "0")
+    data = {"ETUDE_DATA": str(tmp_path / "data")} | ports
     made = json.loads(execute([tmp_path / "bin/etude", "init", "--json"], **data).stdout)
     assert made["upload"]["token"].startswith("etd_")
     assert json.loads(execute([tmp_path / "bin/etude", "doctor", "--json"], **data).stdout)["ok"]

@@ -22,6 +22,8 @@ import etude
 from etude.cli.installation import FOLDER_MODE, KEY_BYTES, KEY_MODE, KEYS, keys_folder
 from etude.errors import EtudeError
 from etude.i18n import LOCALES, catalogue, text
+from etude.people.errors import GatewayTokenMissingError
+from etude.people.gateway_token import path_of, read_gateway_token
 from etude.settings import Settings
 from etude.store import check as check_schema
 from etude.store import newest_revision
@@ -58,9 +60,12 @@ def run_all(settings: Settings, now: datetime) -> list[Check]:
         lambda: check_extras(settings.database_url),
         lambda: check_data_folder(settings.data),
         lambda: check_keys(settings.data),
+        lambda: check_gateway_token(settings.data),
         lambda: check_disk(settings.data),
         lambda: check_database(settings.database_url),
         lambda: check_port(settings.host, settings.port),
+        lambda: check_port(settings.gateway_host, settings.gateway_port, "gateway"),
+        lambda: check_port(settings.gateway_host, settings.gateway_http_port, "provisioning"),
         lambda: check_clock(now, _installed_at()),
         check_catalogues,
     )
@@ -120,6 +125,22 @@ def check_keys(data: Path) -> Check:
     return _check("keys", "ok", count=len(KEYS))
 
 
+def check_gateway_token(data: Path) -> Check:
+    """The gateway has a token to show to web, and only its owner may read it.
+
+    Whether it still counts is for web to say: the gateway's log has it.
+    """
+    path = path_of(data)
+    try:
+        read_gateway_token(data)
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except (GatewayTokenMissingError, OSError):
+        return _check("gateway_token", "failed", "away", file=str(path))
+    if mode & ~KEY_MODE:
+        return _check("gateway_token", "failed", "open", file=str(path), mode=f"{mode:04o}")
+    return _check("gateway_token", "ok")
+
+
 def check_disk(data: Path) -> Check:
     """There is room where the data folder is, or would be."""
     place = next(folder for folder in (data, *data.parents) if folder.exists())
@@ -145,8 +166,8 @@ def check_database(url: str) -> Check:
     return _check("database", "ok", kind=kind, revision=newest_revision())
 
 
-def check_port(host: str, port: int) -> Check:
-    """The port is free, or it is Etude that has it."""
+def check_port(host: str, port: int, name: str = "port") -> Check:
+    """The port is free, or it is Etude that has it and answers that it serves."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -154,10 +175,10 @@ def check_port(host: str, port: int) -> Check:
             probe.bind((host, port))
         except OSError as error:
             if _is_etude(host, port):
-                return _check("port", "ok", "serving", host=host, port=port)
+                return _check(name, "ok", "serving", host=host, port=port)
             reason = _reason(error)
-            return _check("port", "failed", "taken", host=host, port=port, reason=reason)
-    return _check("port", "ok", host=host, port=port)
+            return _check(name, "failed", "taken", host=host, port=port, reason=reason)
+    return _check(name, "ok", host=host, port=port)
 
 
 def check_clock(now: datetime, installed: datetime) -> Check:

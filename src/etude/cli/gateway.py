@@ -37,7 +37,7 @@ from etude.gateway.websocket import DeviceServer
 from etude.people.device_credentials import read_keys
 from etude.people.gateway_token import read_gateway_token
 from etude.people.serial_keys import SerialKeys
-from etude.practice.apps import load_apps, shipped_apps
+from etude.practice.apps import installed_apps
 from etude.practice.lessons import Lessons
 from etude.practice.prompts import load_prompts
 from etude.practice.recorder import Recorder
@@ -142,7 +142,7 @@ async def _devices(
     clips = ClipCache(settings.clips)
     lessons = Lessons(settings.lessons, clips)
     stack.callback(lessons.close)
-    apps = load_apps([settings.apps]) if settings.apps.is_dir() else shipped_apps()
+    apps = installed_apps(settings.apps)
     prompts = await asyncio.to_thread(load_prompts, clips)
     devices = DeviceServer(
         settings.gateway_host,

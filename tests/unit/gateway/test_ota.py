@@ -244,7 +244,8 @@ def test_an_unknown_device_shows_a_code(shop: ToyShop) -> None:
     """Six digits, a message in its language, an empty token; web is told, once."""
     answer = shop.ask(json=FIRMWARE, headers=HEADERS | {"Accept-Language": "zh-CN"}).json()
     assert set(answer) == WITHOUT | {"activation"}
-    assert set(answer["activation"]) == {"code", "message", "timeout_ms"}
+    assert set(answer["activation"]) == {"code", "message", "timeout_ms", "challenge"}
+    assert len(answer["activation"]["challenge"]) == 32  # whether or not it has a serial number
     assert answer["activation"]["code"] == "100000"
     assert answer["activation"]["message"] == "请绑定此设备\n100000"
     assert answer["websocket"]["token"] == ""

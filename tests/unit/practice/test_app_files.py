@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etude.documents import DocumentInvalidError
-from etude.practice.apps import load_apps, shipped_apps
+from etude.practice.apps import installed_apps, load_apps, shipped_apps
 from etude.practice.errors import AppFileUnreadableError, TaskUnknownError
 from etude.practice.records import Mode
 from etude.practice.tasks import Activity, Task, Timing
@@ -237,3 +237,19 @@ def test_any_text_is_an_app_file_or_a_typed_error(
         (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
         with suppress(DocumentInvalidError, AppFileUnreadableError):
             load_apps([folder])
+
+
+def test_an_operators_apps_add_to_those_that_ship(tmp_path: Path) -> None:
+    """One of a shipped id takes its place whole; a phrase of two apps means the operator's."""
+    assert installed_apps(tmp_path / "none") == shipped_apps()
+    mine = "app_id: {0}\ntasks:\n- {{task_id: mine, mode: SHADOWING, entry_phrases: [{1}]}}\n"
+    (tmp_path / "a.yaml").write_text(mine.format("english_learning", "go"))
+    (tmp_path / "b.yaml").write_text(mine.format("zoo", "play a story"))
+    found = installed_apps(tmp_path)
+    assert set(found.by_id) == {*shipped_apps().by_id, "zoo"}
+    assert list(found.by_id["english_learning"].tasks) == ["mine"]
+    theirs = next(task for task in shipped_apps() if task.app_id == "story_time")
+    (tmp_path / "b.yaml").write_text(mine.format("zoo", f"'{theirs.entry_phrases[0]}'"))
+    meant = installed_apps(tmp_path).entered(theirs.entry_phrases[0])
+    assert meant is not None
+    assert meant.app_id == "zoo"
