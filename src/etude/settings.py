@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from etude.errors import MalformedError
@@ -160,6 +160,15 @@ class Settings(BaseSettings):
     mqtt_fields: str = ""
     """Other names of the envelope's members: `action=cmd,msg_id=id`."""
 
+    llm_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Base address of an OpenAI-compatible model, `https://host/v1`; None = no model is asked."""
+
+    llm_key: SecretStr | None = None
+    """What the model's endpoint wants as a bearer token. Never logged, never shown."""
+
+    llm_model: Annotated[str, Field(min_length=1)] | None = None
+    """Name of the model at that address."""
+
     log_level: LogLevel = "info"
     """The least serious lines that are logged."""
 
@@ -254,6 +263,7 @@ def _explain(error: ValidationError) -> SettingError:
         "public_url": PUBLIC_SCHEMES,
         "web_url": PUBLIC_SCHEMES,
         "gateway_url": SOCKET_SCHEMES,
+        "llm_url": PUBLIC_SCHEMES,
         "mqtt_url": BROKER_SCHEMES,
     }
     if name in schemes:

@@ -1,0 +1,1 @@
+"""Asking a language model, over any endpoint that speaks OpenAI's chat protocol."""
