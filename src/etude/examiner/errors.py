@@ -1,12 +1,12 @@
 """What can go wrong with a report."""
 
-from etude.errors import ConflictError, InvalidError, NotFoundError
+from etude.errors import ConflictError, InvalidError
 
 
-class SessionEmptyError(ConflictError):
-    """The session has no events, so there is nothing to report."""
+class NoEventsError(ConflictError):
+    """There are no events, so there is nothing to report."""
 
-    code = "SESSION_EMPTY"
+    code = "REPORT_WITHOUT_EVENTS"
 
 
 class SessionsMixedError(InvalidError):
@@ -21,15 +21,57 @@ class ReportUnreadableError(InvalidError):
     code = "REPORT_UNREADABLE"
 
 
-class ReportUnknownError(NotFoundError):
-    """There is no report of this name. Parameter `report`."""
+class RevisionUnknownError(NotFoundError):
+    """The session's report has no such revision. Parameters `session_id`, `revision`."""
 
-    code = "REPORT_UNKNOWN"
+    code = "REVISION_UNKNOWN"
+
+
+class ReportFailedError(ConflictError):
+    """Making the report failed again and again. Parameters `session_id`, `reason` (a code)."""
+
+    code = "REPORT_FAILED"
+
+
+class ReviewSubjectUnknownError(NotFoundError):
+    """The session has no event of this id that could be reviewed. Parameter `event_id`."""
+
+    code = "REVIEW_SUBJECT_UNKNOWN"
+
+
+class CardUnknownError(NotFoundError):
+    """There is no such card."""
+
+    code = "CARD_UNKNOWN"
+
+
+class CardExpiredError(GoneError):
+    """The card's time is over."""
+
+    code = "CARD_EXPIRED"
+
+
+class CardRevokedError(GoneError):
+    """The card was taken back."""
+
+    code = "CARD_REVOKED"
+
+
+class CardLimitError(ConflictError):
+    """The session has as many cards as it may. Parameter `limit`."""
+
+    code = "CARD_LIMIT"
 
 
 __all__ = [
-    "ReportUnknownError",
+    "CardExpiredError",
+    "CardLimitError",
+    "CardRevokedError",
+    "CardUnknownError",
+    "NoEventsError",
+    "ReportFailedError",
     "ReportUnreadableError",
-    "SessionEmptyError",
+    "ReviewSubjectUnknownError",
+    "RevisionUnknownError",
     "SessionsMixedError",
 ]

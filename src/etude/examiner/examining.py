@@ -17,7 +17,7 @@ from etude.clock import Clock, Ids
 from etude.events.model import Event
 from etude.examiner.assessment import Assessment, DimensionResult, GateResult
 from etude.examiner.digests import events_digest
-from etude.examiner.errors import SessionEmptyError, SessionsMixedError
+from etude.examiner.errors import NoEventsError, SessionsMixedError
 from etude.examiner.exact import half_up
 from etude.examiner.growth import growth_of, measures_of
 from etude.examiner.journey import EarlierSession, of_journey
@@ -90,7 +90,7 @@ def make_report(  # noqa: PLR0913 - inputs and stamp, each by name
     """Return the report of one session; arguments as in `Material` and `Stamp`.
 
     Raises:
-        SessionEmptyError: there are no events.
+        NoEventsError: there are no events.
         SessionsMixedError: they are of several sessions.
     """
     began_s = clock.monotonic()
@@ -113,7 +113,7 @@ def assemble(material: Material, stamp: Stamp) -> Report:
     """Return the report of `material` with a given stamp. Raises what `make_report` does."""
     events = ordered(material.events)
     if not events:
-        raise SessionEmptyError
+        raise NoEventsError
     if len({event.session_id for event in events}) > 1:
         raise SessionsMixedError(sessions=len({event.session_id for event in events}))
     session_id = events[0].session_id

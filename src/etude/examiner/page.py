@@ -87,7 +87,7 @@ def render_page(
             length_s=float(view.length_s),
             doubts=view.doubts,
             revisions=revisions or (own,),
-            t=view.say,
+            t=view.words,
             anchor=view.anchor,
             signal_title=view.signal_title,
             recording_words=view.recording_words,
@@ -128,7 +128,7 @@ class _View:
         self.marks = tuple(map(self._mark, session))
         self.doubts = tuple(_doubts(report))
 
-    def say(self, key: str, **params: object) -> str:
+    def words(self, key: str, **params: object) -> str:
         return text(f"examiner.page.{key}", self.locale, **params)
 
     def anchor(self, event_id: str) -> str:
@@ -140,7 +140,7 @@ class _View:
 
     def recording_words(self, item: LowConfidenceItem) -> str:
         state = "missing_short" if item.recording == "missing" else item.recording
-        return self.say(f"recording_{state}")
+        return self.words(f"recording_{state}")
 
     def _phases(self, session: Sequence[Placed]) -> Iterator[_Phase]:
         """Yield each stretch of one phase, from its first event to the next one's."""

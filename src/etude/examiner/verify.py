@@ -57,7 +57,7 @@ def verify(report: Report, events: Sequence[Event], rubric: Rubric) -> Verificat
     """Make `report` again from `events` and `rubric` and compare.
 
     Raises:
-        SessionEmptyError, SessionsMixedError: these events have no report at all.
+        NoEventsError, SessionsMixedError: these events have no report at all.
     """
     material = Material(
         events=events,
