@@ -1,6 +1,6 @@
 """What can go wrong with a report."""
 
-from etude.errors import ConflictError, InvalidError
+from etude.errors import ConflictError, GoneError, InvalidError, NotFoundError
 
 
 class NoEventsError(ConflictError):
