@@ -14,7 +14,6 @@ from typing import Final, Self
 import msgspec
 
 from etude.documents import DocumentInvalidError
-from etude.events.canonical import canonical
 from etude.events.model import Event
 from etude.rubric.errors import (
     RubricFileUnknownError,
@@ -141,12 +140,16 @@ def read_rubric(file: Path) -> Rubric:
 
 
 def rubric_json(rubric: Rubric) -> bytes:
-    """Return a rubric in its canonical form (RFC 8785): what a digest is made of, and kept."""
-    return canonical(msgspec.to_builtins(rubric))
+    """Return a rubric in one form: what a digest is made of, and kept.
+
+    Unlike RFC 8785 it keeps the order of signals and dimensions: reports follow that order, and the
+    first of equals gets the next step, so that it is part of what a rubric says.
+    """
+    return msgspec.json.encode(rubric)
 
 
 def rubric_digest(rubric: Rubric) -> str:
-    """Return the sha256 of a rubric's canonical form: comments and layout do not count."""
+    """Return the sha256 of `rubric_json`: comments and layout do not count."""
     return hashlib.sha256(rubric_json(rubric)).hexdigest()
 
 
