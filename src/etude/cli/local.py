@@ -12,10 +12,10 @@ import typer
 from etude.cli import terminal
 from etude.cli.installation import require_folder, settings_for
 from etude.clock import Clock, SystemClock
+from etude.examiner.learner_data import all_learner_data
 from etude.people.learner_data import LearnerDataRegistry
 from etude.people.paging import MAX_LIMIT
 from etude.people.records import Item, Page
-from etude.sessions.erasure import all_learner_data
 from etude.store import Blobs, Database, check
 
 Result = TypeVar("Result")

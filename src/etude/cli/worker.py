@@ -7,10 +7,13 @@ from typing import Final
 import structlog
 
 from etude.cli.stopping import stop_signal
-from etude.clock import Clock, SystemClock
+from etude.clock import Clock, RandomIds, SystemClock
+from etude.examiner.enqueue import EXAMINE, sessions_abandoned
+from etude.examiner.examine_job import Examine
+from etude.examiner.learner_data import all_learner_data
+from etude.examiner.shelf import RubricShelf
 from etude.jobs import Handler, Job, Periodic, Runner
 from etude.people.erasure import SCRUB, scrub_handler
-from etude.sessions.erasure import all_learner_data
 from etude.sessions.lifecycle import close_abandoned
 from etude.settings import Settings
 from etude.store import Blobs, Database, check
@@ -33,7 +36,8 @@ async def run(settings: Settings) -> None:
     clock = SystemClock()
     async with await Database.open(settings.database_url) as database:
         blobs = Blobs(settings.blobs, clock)
-        runner = Runner(database, handlers(database, blobs, clock), periodic=PERIODIC)
+        shelf = RubricShelf(settings.rubrics)
+        runner = Runner(database, handlers(database, blobs, clock, shelf), periodic=PERIODIC)
         stopping = stop_signal()
         await runner.start()
         log.info("working", action="worker.started")
@@ -50,11 +54,13 @@ PERIODIC: Final = (
 )
 
 
-def handlers(database: Database, blobs: Blobs, clock: Clock) -> Mapping[str, Handler]:
+def handlers(
+    database: Database, blobs: Blobs, clock: Clock, shelf: RubricShelf
+) -> Mapping[str, Handler]:
     """Return what carries out each kind of job."""
 
     async def abandon(job: Job) -> None:
-        closed = await close_abandoned(database, clock)
+        closed = await close_abandoned(database, clock, sessions_abandoned)
         log.info("sessions abandoned", action=job.kind, sessions=closed)
 
     async def sweep(job: Job) -> None:
@@ -62,7 +68,12 @@ def handlers(database: Database, blobs: Blobs, clock: Clock) -> Mapping[str, Han
         log.info("blobs swept", action=job.kind, blobs=removed)
 
     registry = all_learner_data(clock, blobs)
-    return {ABANDON: abandon, SWEEP: sweep, SCRUB: scrub_handler(database, blobs, registry)}
+    return {
+        ABANDON: abandon,
+        EXAMINE: Examine(database, shelf, clock, RandomIds()),
+        SCRUB: scrub_handler(database, blobs, registry),
+        SWEEP: sweep,
+    }
 
 
 async def _until(stopping: asyncio.Event, runner: Runner) -> None:

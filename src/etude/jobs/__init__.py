@@ -1,7 +1,7 @@
 """Durable jobs: an intent row in the caller's transaction, carried out at least once."""
 
 from etude.jobs.errors import Fenced, GiveUp, JobMissing
-from etude.jobs.queue import cancel, enqueue, jobs_in, requeue
+from etude.jobs.queue import ask_again, cancel, enqueue, find, jobs_in, requeue
 from etude.jobs.records import Handler, Job, JobRow, JobState, Pace, Periodic, RetryPolicy
 from etude.jobs.runner import Runner
 
@@ -17,8 +17,10 @@ __all__ = [
     "Periodic",
     "RetryPolicy",
     "Runner",
+    "ask_again",
     "cancel",
     "enqueue",
+    "find",
     "jobs_in",
     "requeue",
 ]

@@ -8,7 +8,7 @@ still be alive, cannot write.
 
 import contextlib
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -137,6 +137,17 @@ class Claims:
             await self._settle(work, held, state=JobState.DONE, error_code=None)
         else:
             await self._settle(work, held, **self._next_turn(every_s), error_code=None)
+
+    async def again(self, work: UnitOfWork, held: Job, run_after: datetime) -> None:
+        """See `Job.again`. The run counts as a good one: the next has all its attempts."""
+        await self._settle(
+            work,
+            held,
+            state=JobState.QUEUED,
+            attempts=0,
+            run_after_us=to_us(run_after),
+            error_code=None,
+        )
 
     async def finish_rest(self, held: Job) -> None:
         """Mark the job done if its handler left that to the runner."""

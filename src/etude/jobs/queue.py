@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
-from sqlalchemy import select, update
+from sqlalchemy import Row, case, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
@@ -12,7 +13,7 @@ from etude.jobs.errors import JobArgsError, JobMissing
 from etude.jobs.records import JobRow, JobState
 from etude.jobs.tables import job
 from etude.store import UnitOfWork
-from etude.store.dialects import insert_if_absent
+from etude.store.dialects import insert_for, insert_if_absent
 
 
 async def enqueue(
@@ -54,6 +55,71 @@ async def enqueue(
     return result.rowcount == 1
 
 
+async def ask_again(
+    work: UnitOfWork,
+    kind: str,
+    keys: Mapping[str, Mapping[str, int]],
+    *,
+    run_after: datetime,
+    postpone: bool = False,
+    now: datetime | None = None,
+) -> None:
+    """Ask for jobs that come up again and again: one row a key, however often it is asked for.
+
+    A job that waits keeps its time if that is sooner. One that is over is queued anew, from its
+    first attempt. One that runs is left alone: its handler must find out in its last transaction
+    that it was asked for again, and then `Job.again` instead of `Job.finish`.
+
+    Args:
+        work: commits the intent together with whatever makes the jobs necessary.
+        kind: which handler.
+        keys: arguments by key, as for `enqueue`.
+        run_after: not before this time (aware).
+        postpone: a job that waits gets this time even if its own was sooner.
+        now: as for `enqueue`.
+
+    Raises:
+        JobArgsError: an argument is no whole number.
+    """
+    now_us = to_us(now or datetime.now(UTC))
+    rows = [
+        {
+            "kind": kind, "key": key, "args": encode_args(kind, args), "state": JobState.QUEUED,
+            "attempts": 0, "fence": 0, "run_after_us": to_us(run_after),
+            "created_us": now_us, "updated_us": now_us,
+        }
+        for key, args in sorted(keys.items())
+    ]  # fmt: skip
+    if not rows:
+        return
+    statement = insert_for(work, job)
+    new, waits = statement.excluded, job.c.state == JobState.QUEUED
+    sooner = waits & (job.c.run_after_us < new.run_after_us)
+    changed = statement.on_conflict_do_update(
+        index_elements=["kind", "key"],
+        set_={
+            "state": JobState.QUEUED,
+            "attempts": case((waits, job.c.attempts), else_=0),
+            "fence": case((waits, job.c.fence), else_=job.c.fence + 1),
+            "run_after_us": new.run_after_us
+            if postpone
+            else case((sooner, job.c.run_after_us), else_=new.run_after_us),
+            "lease_until_us": None,
+            "executor": None,
+            "updated_us": now_us,
+        },
+        where=job.c.state != JobState.RUNNING,
+    )
+    await work.connection.execute(changed, rows)
+
+
+async def find(connection: AsyncConnection, kind: str, key: str) -> JobRow | None:
+    """Return the job of this kind and key, as long as its row is kept."""
+    wanted = select(job).where(job.c.kind == kind, job.c.key == key)
+    row = (await connection.execute(wanted)).first()
+    return None if row is None else _row(row)
+
+
 async def cancel(work: UnitOfWork, kind: str, key: str, *, now: datetime | None = None) -> None:
     """Take a job back. If it runs, its writes are fenced off at once and its task soon ends.
 
@@ -77,19 +143,20 @@ async def jobs_in(
 ) -> list[JobRow]:
     """Return the jobs in `state`, the latest changed first."""
     rows = select(job).where(job.c.state == state).order_by(job.c.updated_us.desc()).limit(limit)
-    return [
-        JobRow(
-            job_key=row.job_key,
-            kind=row.kind,
-            key=row.key,
-            state=JobState(row.state),
-            attempts=row.attempts,
-            error_code=row.error_code,
-            run_after=from_us(row.run_after_us),
-            updated_at=from_us(row.updated_us),
-        )
-        for row in await connection.execute(rows)
-    ]
+    return [_row(row) for row in await connection.execute(rows)]
+
+
+def _row(row: Row[Any]) -> JobRow:
+    return JobRow(
+        job_key=row.job_key,
+        kind=row.kind,
+        key=row.key,
+        state=JobState(row.state),
+        attempts=row.attempts,
+        error_code=row.error_code,
+        run_after=from_us(row.run_after_us),
+        updated_at=from_us(row.updated_us),
+    )
 
 
 def encode_args(kind: str, args: Mapping[str, int]) -> str:

@@ -62,6 +62,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """
         await self.claims.finish(work, self)
 
+    async def again(self, work: "UnitOfWork", run_after: datetime) -> None:
+        """Put the job back to run once more, not before `run_after`, in the caller's transaction.
+
+        Raises:
+            Fenced: as of `fence`.
+        """
+        await self.claims.again(work, self, run_after)
+
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     """A job as an operator sees it."""

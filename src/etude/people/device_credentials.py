@@ -67,6 +67,12 @@ class DeviceKeys:
         """Name the keys by their ids only."""
         return f"DeviceKeys({', '.join(sorted(self._by_id))})"
 
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """Every key's secret, the signing one first: what other secrets are derived from."""
+        signing = self.signing.secret
+        return (signing, *(k.secret for k in self._by_id.values() if k.secret != signing))
+
     def named(self, key_id: str) -> DeviceKey | None:
         """Return the accepted key with this id."""
         return self._by_id.get(key_id)

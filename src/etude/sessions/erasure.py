@@ -10,8 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import Clock, to_us
 from etude.files import crash_point
-from etude.people.learner_data import ExportFile, LearnerData, LearnerDataRegistry
-from etude.people.own_data import people_data
+from etude.people.learner_data import ExportFile, LearnerData
 from etude.sessions import instances, media, repository
 from etude.sessions.errors import SessionTooLongError
 from etude.sessions.export import events_digest, lines
@@ -77,17 +76,6 @@ def sessions_data(clock: Clock, blobs: Blobs) -> LearnerData:
         export_learner=export,
         erase_learner=erase,
     )
-
-
-def all_learner_data(clock: Clock, blobs: Blobs) -> LearnerDataRegistry:
-    """Return the registry of every context that keeps data of learners, for the processes' roots.
-
-    It stands here because sessions is the highest context that keeps any.
-    """
-    registry = LearnerDataRegistry()
-    registry.register(people_data(clock))
-    registry.register(sessions_data(clock, blobs))
-    return registry
 
 
 async def _bury(work: UnitOfWork, session_key: int, session_id: str, now_us: int) -> None:

@@ -56,6 +56,21 @@ async def lines_within(database: Database, session: SessionRow, limit_bytes: int
     return held
 
 
+async def first_lines(connection: AsyncConnection, session_key: int, count: int) -> list[bytes]:
+    """Return the `count` lines of the session that came first, as they came.
+
+    Nothing that was stored goes or changes, so these are what the session was made of when it had
+    so many.
+    """
+    found = await connection.scalars(
+        select(session_event.c.line)
+        .where(session_event.c.session_key == session_key)
+        .order_by(session_event.c.receipt)
+        .limit(count)
+    )
+    return list(found)
+
+
 async def events_digest(connection: AsyncConnection, session_key: int) -> str:
     """Return the sha256 over the session's lines in order, each followed by a newline."""
     digest = hashlib.sha256()

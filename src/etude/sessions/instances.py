@@ -53,7 +53,7 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True):
 class InstanceProjector:
     """Notes which sessions are tasks, when their `session_start` says so."""
 
-    event_types: Collection[str] = frozenset({_START})
+    event_types: Collection[str] | None = frozenset({_START})
 
     async def project(self, work: UnitOfWork, stored: Stored) -> None:
         """See `etude.sessions.projectors.Projector.project`."""

@@ -1,5 +1,6 @@
 """What happens to a session besides events coming in: it is given up, or given to its learner."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,7 +19,13 @@ from etude.store.work import UnitOfWork
 ABANDONED_AFTER: Final = timedelta(hours=24)
 
 
-async def close_abandoned(database: Database, clock: Clock) -> int:
+OnClosed = Callable[[UnitOfWork, Sequence[int], int], Awaitable[None]]
+"""Is told, in the same transaction, which sessions (keys) were given up, and when (µs)."""
+
+
+async def close_abandoned(
+    database: Database, clock: Clock, on_closed: OnClosed | None = None
+) -> int:
     """Mark open sessions without `session_end` whose last event came 24 h ago; return how many.
 
     Later events open them again (`events.md §Upload`).
@@ -32,11 +39,17 @@ async def close_abandoned(database: Database, clock: Clock) -> int:
         .with_for_update(skip_locked=True)
     )
     async with database.transaction() as work:
-        changed = await work.connection.execute(
-            update(session).where(session.c.session_key.in_(quiet)).values(status="abandoned")
+        changed = await work.connection.scalars(
+            update(session)
+            .where(session.c.session_key.in_(quiet))
+            .values(status="abandoned")
+            .returning(session.c.session_key)
         )
+        closed = sorted(changed)
+        if on_closed is not None and closed:
+            await on_closed(work, closed, to_us(clock.now()))
         crash_point("sessions.abandoned.before_commit")
-    return changed.rowcount
+    return len(closed)
 
 
 async def assign(

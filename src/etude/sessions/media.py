@@ -5,7 +5,7 @@ live in the blob store; here is which session has which.
 """
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 from sqlalchemy import select
@@ -27,11 +27,15 @@ from etude.sessions.tables import session_media
 from etude.store.blobs import Blobs
 from etude.store.engine import Database
 from etude.store.errors import BlobMissing, StoreBusy
+from etude.store.work import UnitOfWork
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 # RFC 9110 §8.3.1, without parameters: enough to say how to play it.
 _TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
+
+OnNew = Callable[[UnitOfWork, int, int], Awaitable[None]]
+"""Is told, in the same transaction, of which session (key) a recording came, and when (µs)."""
 
 
 def owner(session_key: int) -> str:
@@ -54,7 +58,7 @@ def check_content_type(header: str | None) -> str:
     return kind
 
 
-async def put(
+async def put(  # noqa: PLR0913 - what a recording is, each by name
     database: Database,
     blobs: Blobs,
     clock: Clock,
@@ -63,6 +67,7 @@ async def put(
     sha256: str,
     content_type: str,
     chunks: AsyncIterator[bytes],
+    on_new: OnNew | None = None,
 ) -> bool:
     """Keep a recording of the session; return whether it was new there.
 
@@ -77,6 +82,7 @@ async def put(
     """
     blob = await blobs.put_stream(chunks, expected_sha256=sha256)
     crash_point("sessions.media.stored")
+    now_us = to_us(clock.now())
     async with database.transaction() as work:
         if session.session_id not in await repository.lock(work, [session.session_id]):
             raise SessionErasedError
@@ -88,7 +94,7 @@ async def put(
                 sha256=sha256,
                 size_bytes=blob.size,
                 content_type=content_type,
-                received_us=to_us(clock.now()),
+                received_us=now_us,
             )
             .on_conflict_do_nothing()
         )
@@ -96,6 +102,8 @@ async def put(
             await blobs.add_reference(work, sha256, owner(session.session_key))
         except BlobMissing as error:
             raise StoreBusy(reason="blob") from error
+        if on_new is not None and added.rowcount == 1:
+            await on_new(work, session.session_key, now_us)
         crash_point("sessions.media.before_commit")
     return added.rowcount == 1
 

@@ -19,8 +19,8 @@ class Projector(Protocol):
     """Keeps rows that follow from events."""
 
     @property
-    def event_types(self) -> Collection[str]:
-        """The types of events that it wants to see."""
+    def event_types(self) -> Collection[str] | None:
+        """The types of events that it wants to see; None = every one."""
 
     async def project(self, work: UnitOfWork, stored: Stored) -> None:
         """Take in new events of `event_types`, in the transaction that stores them.
@@ -30,8 +30,10 @@ class Projector(Protocol):
         """
 
 
-def chosen(stored: Stored, event_types: Collection[str]) -> Stored:
+def chosen(stored: Stored, event_types: Collection[str] | None) -> Stored:
     """Return those events that are of one of the types; sessions without any are left out."""
+    if event_types is None:
+        return stored
     picked = {
         session_key: [sent for sent in events if sent.columns.event_type in event_types]
         for session_key, events in stored.items()

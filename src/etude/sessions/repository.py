@@ -44,6 +44,14 @@ async def find(connection: AsyncConnection, session_id: str) -> SessionRow | Non
     return None if row is None else to_record(row)
 
 
+async def by_keys(
+    connection: AsyncConnection, session_keys: Collection[int]
+) -> dict[int, SessionRow]:
+    """Return the sessions with these keys that exist."""
+    found = await connection.execute(_select().where(session.c.session_key.in_(session_keys)))
+    return {record.session_key: record for record in map(to_record, found)}
+
+
 async def lock(work: UnitOfWork, session_ids: Collection[str]) -> dict[str, SessionRow]:
     """Return the sessions that exist, held against other writers until the transaction ends."""
     found = await work.connection.execute(

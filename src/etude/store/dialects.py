@@ -14,6 +14,11 @@ if TYPE_CHECKING:  # only names for the type checker
 
 def insert_if_absent(work: UnitOfWork, table: Table) -> "SqliteInsert | PostgresInsert":
     """Return `INSERT … ON CONFLICT DO NOTHING` into `table` for the database of `work`."""
+    return insert_for(work, table).on_conflict_do_nothing()
+
+
+def insert_for(work: UnitOfWork, table: Table) -> "SqliteInsert | PostgresInsert":
+    """Return `INSERT` into `table` for the database of `work`, which may get a conflict clause."""
     if work.database.dialect == "sqlite":
-        return sqlite.insert(table).on_conflict_do_nothing()
-    return postgresql.insert(table).on_conflict_do_nothing()
+        return sqlite.insert(table)
+    return postgresql.insert(table)

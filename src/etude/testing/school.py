@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
+from etude.examiner.enqueue import projectors
 from etude.people.devices import add_device
 from etude.people.holders import hold_device
 from etude.people.learners import add_learner
@@ -19,7 +20,6 @@ from etude.sessions import repository
 from etude.sessions.batch import read_batch
 from etude.sessions.export import lines
 from etude.sessions.ingest import Ingest
-from etude.sessions.instances import InstanceProjector
 from etude.sessions.records import Answer, SessionRow, Upload
 from etude.store import Database
 from etude.testing.clocks import ManualClock
@@ -34,7 +34,7 @@ class School:
         """Work on an open, migrated database; `run` runs a coroutine on its loop."""
         self.database = database
         self.clock = ManualClock()
-        self.ingest = Ingest(database, self.clock, projectors=[InstanceProjector()])
+        self.ingest = Ingest(database, self.clock, projectors=projectors(self.clock))
         self.run = run
         self.learners: dict[str, int] = {}
         self.devices: dict[str, int] = {}
@@ -42,7 +42,7 @@ class School:
 
     def restart(self) -> None:
         """Take uploads in with a new `Ingest`, as a process that starts again does."""
-        self.ingest = Ingest(self.database, self.clock, projectors=[InstanceProjector()])
+        self.ingest = Ingest(self.database, self.clock, projectors=projectors(self.clock))
 
     async def furnish(self) -> None:
         """Add the learners, the toys and who has held them for 30 days."""

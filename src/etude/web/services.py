@@ -11,15 +11,17 @@ from litestar import Request
 from litestar.datastructures import State
 
 from etude.clock import Clock, Ids, RandomIds, SystemClock
+from etude.examiner.card_links import CardLinks
+from etude.examiner.enqueue import projectors
+from etude.examiner.learner_data import all_learner_data
+from etude.examiner.shelf import RubricShelf
 from etude.people.authentication import Authenticator
 from etude.people.binding_feed import change_sources, report_sinks
 from etude.people.device_credentials import DeviceKeys, read_keys
 from etude.people.errors import DeviceKeyMissingError
 from etude.people.learner_data import LearnerDataRegistry
 from etude.people.token_use import TokenUse
-from etude.sessions.erasure import all_learner_data
 from etude.sessions.ingest import Ingest
-from etude.sessions.instances import InstanceProjector
 from etude.settings import Settings
 from etude.store import Blobs, Database
 from etude.store.errors import StoreUnavailable
@@ -48,6 +50,8 @@ class Services:
     ids: Ids
     learner_data: LearnerDataRegistry
     links: GatewayLinks
+    shelf: RubricShelf
+    card_links: CardLinks
     token_use: TokenUse = field(default_factory=TokenUse)
     in_flight: InFlight = field(default_factory=InFlight)
 
@@ -65,18 +69,21 @@ def compose(
     time = clock or SystemClock()
     made = ids or RandomIds()
     blobs = Blobs(settings.blobs, time)
+    keys = _device_keys(settings)
     return Services(
         settings=settings,
         database=database,
         blobs=blobs,
-        authenticator=Authenticator(database, time, _device_keys(settings)),
-        ingest=Ingest(database, time, projectors=[InstanceProjector()]),
+        authenticator=Authenticator(database, time, keys),
+        ingest=Ingest(database, time, projectors=projectors(time)),
         clock=time,
         ids=made,
         learner_data=all_learner_data(time, blobs),
         links=GatewayLinks(
             database, time, made, sources=change_sources(time), sinks=report_sinks()
         ),
+        shelf=RubricShelf(settings.rubrics),
+        card_links=CardLinks(settings.base_url, () if keys is None else keys.secrets),
     )
 
 

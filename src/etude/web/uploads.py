@@ -8,6 +8,7 @@ from litestar.params import HeaderParameter, PathParameter
 
 from etude import i18n
 from etude.errors import EtudeError
+from etude.examiner.enqueue import recording_arrived
 from etude.people.devices import get_device
 from etude.people.errors import DeviceUnknownError, LearnerErasedError
 from etude.people.scopes import Scope
@@ -173,6 +174,7 @@ async def upload_media(
         sha256=sha256,
         content_type=content_type,
         chunks=stream_body(request, media.MAX_BYTES),
+        on_new=recording_arrived,
     )
     return Response(
         Kept(sha256=sha256, status="stored" if new else "present"), status_code=201 if new else 200

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import etude
 from etude.clock import SystemClock
+from etude.examiner.learner_data import all_learner_data
 from etude.people.learner_data import tables_of_learners, uncovered_tables
-from etude.sessions.erasure import all_learner_data
 from etude.store import Blobs, metadata
 
 

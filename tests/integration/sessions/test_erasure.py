@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from etude.examiner.learner_data import all_learner_data
 from etude.files import armed
 from etude.people.erasure import erase_learner
 from etude.people.errors import LearnerErasedError
 from etude.people.learner_data import uncovered_tables
 from etude.people.records import HOST
 from etude.sessions import media
-from etude.sessions.erasure import all_learner_data
 from etude.sessions.errors import SessionErasedError
 from etude.store import Blobs, metadata
 from etude.store.errors import BlobMissing

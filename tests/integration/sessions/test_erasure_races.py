@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from etude.examiner.learner_data import all_learner_data
 from etude.files import armed
 from etude.people.erasure import erase_learner
 from etude.people.errors import LearnerErasedError
@@ -16,7 +17,6 @@ from etude.people.holders import hold_device
 from etude.people.learners import get_learner
 from etude.people.records import HOST
 from etude.sessions import media
-from etude.sessions.erasure import all_learner_data
 from etude.store import Blobs, Database
 from etude.store.errors import StoreBusy
 from etude.store.work import UnitOfWork

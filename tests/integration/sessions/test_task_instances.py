@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from etude.examiner.learner_data import all_learner_data
 from etude.files import armed
 from etude.people.erasure import erase_learner
 from etude.people.records import HOST
 from etude.people.scopes import Scope
 from etude.people.tokens import TokenRequest, create_token
-from etude.sessions.erasure import all_learner_data
 from etude.testing.school import School, body, event
 from etude.testing.web import client, service_token, services_for
 from etude.web.services import Services
