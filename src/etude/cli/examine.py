@@ -43,6 +43,8 @@ class _Session(msgspec.Struct, frozen=True, kw_only=True):
     rejected: tuple[LineError, ...] = ()
     started_at: datetime | None = None
     media: frozenset[str] | None = None
+    report: Report | None = None
+    rubric: Rubric | None = None
 
 
 def examine(  # noqa: PLR0913 - the command's options
@@ -56,7 +58,9 @@ def examine(  # noqa: PLR0913 - the command's options
     earlier: Annotated[
         list[Path] | None, typer.Option(help="Report of an earlier session of the journey (JSON).")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="With --verify: the report (JSON).")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="With --verify: a report (JSON), not the stored one.")
+    ] = None,
     locale: Annotated[str | None, typer.Option(help="Language of the report: en, zh-CN.")] = None,
     data: DataOption = None,
     *,
@@ -65,29 +69,32 @@ def examine(  # noqa: PLR0913 - the command's options
     ] = False,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Make the report of a session: scores, the evidence behind them, and what is not sure."""
+    """Show the report of a session: scores, the evidence behind them, and what is not sure.
+
+    Of a stored session it is the latest revision, unless another rubric or language is asked for.
+    """
     wanted = terminal.locale() if locale is None else locale
     if wanted not in LOCALES:
         raise typer.BadParameter(wanted, param_hint="--locale")
     library = RubricLibrary.load(settings_for("examine", data).rubrics)
     found = _session(session, data)
     if verify_:
-        if report is None:
-            lacking = "--report"
-            raise typer.BadParameter(lacking, param_hint="--verify")
-        _verify(_read(report), found, rubric, library, as_json=as_json)
+        _verify(report, found, rubric, library, as_json=as_json)
         return
-    chosen = _rubric(rubric, found, library)
-    made = make_report(
-        found.events,
-        chosen,
-        tuple(_earlier(earlier or ())),
-        locale="zh-CN" if wanted == "zh-CN" else "en",
-        clock=SystemClock(),
-        ids=RandomIds(),
-        started_at=found.started_at,
-        media=found.media,
-    )
+    if found.report and found.rubric and not (rubric or locale or earlier):
+        made, chosen = found.report, found.rubric
+    else:
+        chosen = _rubric(rubric, found, library)
+        made = make_report(
+            found.events,
+            chosen,
+            tuple(_earlier(earlier or ())),
+            locale="zh-CN" if wanted == "zh-CN" else "en",
+            clock=SystemClock(),
+            ids=RandomIds(),
+            started_at=found.started_at,
+            media=found.media,
+        )
     if html is not None:
         with terminal.output(str(html)):
             page = render_page(made, found.events, chosen).encode()
@@ -114,8 +121,14 @@ def _session(named: str, data: Path | None) -> _Session:
             tuple(one for one in read if isinstance(one, Event)),
             tuple(one for one in read if isinstance(one, LineError)),
         )
-    events, started_at, media = stored_session(named, data)
-    return _Session(events=events, started_at=started_at, media=media)
+    stored = stored_session(named, data)
+    return _Session(
+        events=stored.events,
+        started_at=stored.started_at,
+        media=stored.media,
+        report=stored.report,
+        rubric=stored.rubric,
+    )
 
 
 def _with_start(events: tuple[Event, ...], rejected: tuple[LineError, ...]) -> _Session:
@@ -148,9 +161,20 @@ def _read(file: Path) -> Report:
 
 
 def _verify(
-    report: Report, found: _Session, rubric: str | None, library: RubricLibrary, *, as_json: bool
+    file: Path | None,
+    found: _Session,
+    rubric: str | None,
+    library: RubricLibrary,
+    *,
+    as_json: bool,
 ) -> None:
-    chosen = _rubric(rubric or report.rubric_key, found, library)
+    """Make a report again: the one of `file`, else the stored one by the rubric kept with it."""
+    report = found.report if file is None else _read(file)
+    if report is None:
+        lacking = "--report"
+        raise typer.BadParameter(lacking, param_hint="--verify")
+    kept = found.rubric if file is None and rubric is None else None
+    chosen = kept or _rubric(rubric or report.rubric_key, found, library)
     result = verify(report, found.events, chosen)
     if as_json:
         terminal.print_json({"holds": result.holds, **msgspec.to_builtins(result)})
