@@ -1,6 +1,7 @@
 """Comparing a document with the struct that it should be: every mistake, not the first one."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -46,6 +47,9 @@ def _compare(value: object, shape: inspect.Type, path: Path) -> _Found:
 
 def _compare_union(value: object, shape: inspect.UnionType, path: Path) -> _Found:
     """A value of a union fits one member; the mistakes told are those of the likeliest one."""
+    if isinstance(value, dict) and (tagged := _by_tag(shape)):
+        yield from _compare_tagged(value, tagged, path)
+        return
     attempts = [(member, list(_compare(value, member, path))) for member in shape.types]
     if any(not found for _, found in attempts):
         return
@@ -55,6 +59,27 @@ def _compare_union(value: object, shape: inspect.UnionType, path: Path) -> _Foun
         return
     names = [_kind(member) for member in shape.types if not isinstance(member, inspect.NoneType)]
     yield path, "not_a", {"wanted": " | ".join(dict.fromkeys(names))}
+
+
+def _by_tag(shape: inspect.UnionType) -> dict[object, inspect.StructType]:
+    """Return the members of a union that its values name by a tag; empty if it is no such union."""
+    structs = [member for member in shape.types if isinstance(member, inspect.StructType)]
+    return {member.tag: member for member in structs if member.tag_field is not None}
+
+
+def _compare_tagged(
+    value: dict[str, object], members: dict[object, inspect.StructType], path: Path
+) -> _Found:
+    """The tag says which member is meant: only that one's mistakes are told."""
+    field = str(next(iter(members.values())).tag_field)
+    tag = value.get(field, ...)
+    if tag is ...:
+        yield path, "missing", {"key": field}
+    elif isinstance(tag, str | int) and tag in members:
+        yield from _compare_struct(value, members[tag], path)
+    else:
+        known = ", ".join(str(one) for one in members)
+        yield (*path, field), "not_one_of", {"known": known}
 
 
 def _compare_struct(value: object, shape: inspect.StructType, path: Path) -> _Found:
@@ -68,7 +93,7 @@ def _compare_struct(value: object, shape: inspect.StructType, path: Path) -> _Fo
     for name, inner in value.items():
         if name in fields:
             yield from _compare(inner, fields[name].type, (*path, name))
-        else:
+        elif name != shape.tag_field:
             yield (*path, name), "unknown_key", {"key": name, "known": ", ".join(fields)}
 
 
@@ -76,8 +101,7 @@ def _compare_mapping(value: object, shape: inspect.DictType, path: Path) -> _Fou
     if not isinstance(value, dict):
         yield path, "not_a", {"wanted": "mapping"}
         return
-    if len(value) < (shape.min_length or 0):
-        yield path, "empty", {}
+    yield from _compare_size(len(value), shape, path)
     for name, inner in value.items():
         yield from _compare(name, shape.key_type, (*path, name))
         yield from _compare(inner, shape.value_type, (*path, name))
@@ -89,10 +113,21 @@ def _compare_list(
     if not isinstance(value, list):
         yield path, "not_a", {"wanted": "list"}
         return
-    if len(value) < (shape.min_length or 0):
-        yield path, "empty", {}
+    yield from _compare_size(len(value), shape, path)
     for index, inner in enumerate(value):
         yield from _compare(inner, shape.item_type, (*path, index))
+
+
+def _compare_size(
+    size: int, shape: inspect.DictType | inspect.ListType | inspect.VarTupleType, path: Path
+) -> _Found:
+    least, most = shape.min_length or 0, shape.max_length
+    if size == 0 < least:
+        yield path, "empty", {}
+    elif size < least:
+        yield path, "out_of_bounds", {"reason": f"at least {least}"}
+    elif most is not None and size > most:
+        yield path, "out_of_bounds", {"reason": f"at most {most}"}
 
 
 def _compare_scalar(value: object, shape: inspect.Type, path: Path) -> _Found:
@@ -121,7 +156,9 @@ def _same_kind(value: object, shape: inspect.Type) -> bool:
         return isinstance(value, list)
     if isinstance(value, bool):
         return isinstance(shape, inspect.BoolType)
-    if isinstance(shape, inspect.StrType | inspect.LiteralType | inspect.EnumType):
+    if isinstance(
+        shape, inspect.StrType | inspect.LiteralType | inspect.EnumType | inspect.DateTimeType
+    ):
         return isinstance(value, str)
     if isinstance(shape, inspect.IntType | inspect.FloatType):
         return isinstance(value, int | float)
@@ -136,11 +173,12 @@ def _kind(shape: inspect.Type) -> str:
     return next((name for kind, (_, name) in _KINDS.items() if isinstance(shape, kind)), "text")
 
 
-_BOUNDS: Final = ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern")
+_BOUNDS: Final = ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "tz")
 _KINDS: Final[Mapping[type[inspect.Type], tuple[Any, str]]] = {
     inspect.StrType: (str, "text"),
     inspect.BoolType: (bool, "true | false"),
     inspect.IntType: (int, "whole number"),
     inspect.FloatType: (float, "number"),
+    inspect.DateTimeType: (datetime, "time"),
     inspect.NoneType: (None, "nothing"),
 }

@@ -1,5 +1,6 @@
 """Documents that people write: every mistake with its line."""
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -119,3 +120,48 @@ def test_no_text_crashes_the_reader(document: str) -> None:
     """Whatever a file holds, it is a value or a list of mistakes."""
     found = read(document)
     assert found.mistakes or found.lines
+
+
+class Circle(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="circle"):
+    radius: Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Square(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="square"):
+    side: float
+    born: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+class Drawing(msgspec.Struct, frozen=True, kw_only=True):
+    shapes: Annotated[tuple[Circle | Square, ...], msgspec.Meta(max_length=5)]
+    corner: Annotated[tuple[float, ...], msgspec.Meta(min_length=2, max_length=2)] = (0, 0)
+
+
+def test_a_tag_says_what_is_meant() -> None:
+    """Of a tagged union only the named member's mistakes are told; sizes and times are checked."""
+    good = (
+        "shapes: [{type: square, side: 1, born: '2026-01-01T00:00:00Z'}, {type: circle, radius: 2}]"
+    )
+    assert load(good, Drawing, file="x.yaml").shapes[1] == Circle(radius=2)
+    document = """\
+shapes:
+  - {type: circle, side: 1}
+  - {type: cube}
+  - {radius: 1}
+  - {type: square, side: 1, born: yesterday}
+  - {type: [square], side: 1}
+  - 7
+corner: [1]
+"""
+    with pytest.raises(DocumentInvalidError) as caught:
+        load(document, Drawing, file="x.yaml")
+    assert [(part.code, part.params["path"]) for part in caught.value.parts] == [
+        ("DOCUMENT_OUT_OF_BOUNDS", "shapes"),
+        ("DOCUMENT_MISSING", "shapes[0]"),
+        ("DOCUMENT_UNKNOWN_KEY", "shapes[0].side"),
+        ("DOCUMENT_NOT_ONE_OF", "shapes[1].type"),
+        ("DOCUMENT_MISSING", "shapes[2]"),
+        ("DOCUMENT_OUT_OF_BOUNDS", "shapes[3].born"),
+        ("DOCUMENT_NOT_ONE_OF", "shapes[4].type"),
+        ("DOCUMENT_NOT_A", "shapes[5]"),
+        ("DOCUMENT_OUT_OF_BOUNDS", "corner"),
+    ]
