@@ -1,0 +1,1 @@
+"""The classroom: one unit of a course as a typed, versioned document (`courses.md §Classroom`)."""
