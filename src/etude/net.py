@@ -37,7 +37,7 @@ class FaultKind(StrEnum):
     PROTOCOL = "protocol"
     """What came is not HTTP, or what was to be sent is not."""
     TOO_LARGE = "too_large"
-    """The answer has more than 1 MiB."""
+    """The answer has more than it may: 1 MiB, unless the client allows more."""
 
 
 class NetworkFault(Exception):  # noqa: N818 - a fault of the wire, not an error of ours yet
@@ -84,6 +84,7 @@ class HttpClient:
         headers: sent with every request.
         timeouts: see `Timeouts`.
         wire: what stands in for the network in a test (`httpx2.MockTransport`).
+        most_answer_bytes: a longer answer is refused while it comes.
 
     Raises:
         NetworkFault: `address` or `token` unusable.
@@ -97,9 +98,11 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         wire: httpx2.BaseTransport | None = None,
+        most_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         """Check address and token; connects at the first request."""
         self.server = _checked_server(server)
+        self._most_answer_bytes = most_answer_bytes
         self._timeouts = timeouts or Timeouts()
         sent = {"User-Agent": f"etude/{version('etude')}", "Accept-Encoding": "identity"}
         if bearer is not None:
@@ -144,8 +147,10 @@ class HttpClient:
         read = bytearray()
         for block in answer.iter_bytes():
             read += block
-            if len(read) > MAX_ANSWER_BYTES:
-                raise NetworkFault(FaultKind.TOO_LARGE, f"more than {MAX_ANSWER_BYTES} bytes")
+            if len(read) > self._most_answer_bytes:
+                raise NetworkFault(
+                    FaultKind.TOO_LARGE, f"more than {self._most_answer_bytes} bytes"
+                )
             if time.monotonic() > due_s:
                 raise NetworkFault(FaultKind.TIMEOUT, "the answer did not end")
         return bytes(read)

@@ -92,6 +92,30 @@ def _length_ms(frames: int, rate: int) -> int:
     return round(frames * 1000 / rate)
 
 
+def resampled(pcm: Pcm, sample_rate: int) -> Pcm:
+    """Return the same sound at another rate. Pure.
+
+    Raises:
+        SoundLibraryMissingError: libsoxr is not there.
+    """
+    if pcm.sample_rate == sample_rate:
+        return pcm
+    samples = b"".join(_resampled(iter((floats(pcm),)), pcm.sample_rate, sample_rate))
+    return Pcm(sample_rate=sample_rate, samples=samples)
+
+
+def floats(pcm: Pcm) -> "NDArray[np.float32]":
+    """Return the samples between -1 and 1."""
+    import numpy as np  # noqa: PLC0415 - see `_mono_blocks`
+
+    return np.frombuffer(pcm.samples, dtype=np.int16).astype(np.float32) / np.float32(_FULL_SCALE)
+
+
+def from_floats(samples: "NDArray[np.float32]", sample_rate: int) -> Pcm:
+    """Return samples between -1 and 1 as 16-bit sound; what is outside is cut off."""
+    return Pcm(sample_rate=sample_rate, samples=_pcm16(samples))
+
+
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """Open a file that is within the bounds; map what the library says of it."""

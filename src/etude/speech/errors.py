@@ -2,9 +2,17 @@
 
 from typing import Final
 
-from etude.errors import InvalidError, NotFoundError, TooLargeError, UnavailableError
+from etude.errors import (
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    ThrottledError,
+    TooLargeError,
+    UnavailableError,
+)
 
 INSTALL_LINE: Final = "pip install 'etude[server]'"
+SPEECH_INSTALL_LINE: Final = "pip install 'etude[speech]'"
 
 
 class SoundLibraryMissingError(UnavailableError):
@@ -47,3 +55,81 @@ class AudioTooLongError(TooLargeError):
     """The audio is longer, or its file larger, than a clip may be."""
 
     code = "AUDIO_TOO_LONG"
+
+
+class SpeechExtraMissingError(UnavailableError):
+    """A library that recognises, aligns or speaks is not there, or cannot be loaded here."""
+
+    code = "SPEECH_EXTRA_MISSING"
+
+
+class ModelUnknownError(NotFoundError):
+    """No list of models names it."""
+
+    code = "MODEL_UNKNOWN"
+
+
+class ModelMissingError(UnavailableError):
+    """A model is on the list and its files are not on this machine."""
+
+    code = "MODEL_MISSING"
+
+
+class ModelChangedError(UnavailableError):
+    """A model's file is not the one that the list names: damaged, or another release."""
+
+    code = "MODEL_CHANGED"
+
+
+class ModelListInvalidError(InvalidError):
+    """A `models.toml` cannot be read, or an entry lacks what every model must say."""
+
+    code = "MODEL_LIST_INVALID"
+
+
+class ModelNotFetchableError(ConflictError):
+    """The model has no address: it comes with a package, or an operator puts it in place."""
+
+    code = "MODEL_NOT_FETCHABLE"
+
+
+class SpeechLanguageError(InvalidError):
+    """The engine does not know the language."""
+
+    code = "SPEECH_LANGUAGE_UNSUPPORTED"
+
+
+class SpeechTextError(InvalidError):
+    """There is nothing in the text that can be spoken, or far too much."""
+
+    code = "SPEECH_TEXT_INVALID"
+
+
+class SpeechServerError(UnavailableError):
+    """The server that recognises or speaks gave no usable answer."""
+
+    code = "SPEECH_SERVER_FAILED"
+
+
+class SpeechBusyError(ThrottledError):
+    """Too much waits for the engines already."""
+
+    code = "SPEECH_BUSY"
+
+
+class SpeechEngineError(UnavailableError):
+    """An engine failed in a way that it does not explain; its process lives on."""
+
+    code = "SPEECH_ENGINE_FAILED"
+
+
+class SpeechWorkerError(UnavailableError):
+    """The process of an engine hung, crashed or ran out of memory; another took its place."""
+
+    code = "SPEECH_WORKER_FAILED"
+
+
+class SpeechClosedError(UnavailableError):
+    """The engines are being shut down."""
+
+    code = "SPEECH_CLOSED"

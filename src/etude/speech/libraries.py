@@ -1,0 +1,29 @@
+"""The libraries of `etude[speech]`, loaded at first use, with one error when they are missing."""
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from etude.speech.errors import SPEECH_INSTALL_LINE, SpeechExtraMissingError
+
+
+def load_library(name: str) -> Any:  # noqa: ANN401 - none of these libraries has types
+    """Import a library.
+
+    Raises:
+        SpeechExtraMissingError: it is not installed, or what it needs from the system is not.
+    """
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError) as error:
+        raise SpeechExtraMissingError(
+            library=name, reason=str(error), install=SPEECH_INSTALL_LINE
+        ) from error
+
+
+def named_version(distribution: str) -> str:
+    """Return `name/version` of an installed package, `name/?` when there is no record of it."""
+    try:
+        return f"{distribution}/{version(distribution)}"
+    except PackageNotFoundError:
+        return f"{distribution}/?"
