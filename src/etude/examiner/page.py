@@ -122,7 +122,9 @@ class _View:
         session = placed(ordered(events), rubric.phases[0].id)
         self._anchors = {one.event.event_id: f"e-{n}" for n, one in enumerate(session, 1)}
         self._backing = _backing(report)
-        self._doubtful = frozenset(item.event_id for item, _ in _doubts(report))
+        self._doubtful = frozenset(
+            item.event_id for item, _ in _doubts(report) if item.state == "unknown"
+        )
         self.length_s = max((exact(one.event.ts) for one in session), default=Fraction(0))
         self.phases = tuple(self._phases(session))
         self.marks = tuple(map(self._mark, session))
