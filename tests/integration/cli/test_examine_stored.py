@@ -1,0 +1,114 @@
+"""`etude examine SESSION`: of a stored session, before and after its report is made."""
+
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from etude.cli.examine import examine
+from etude.cli.installation import make_folder
+from etude.clock import RandomIds, SystemClock
+from etude.errors import EtudeError
+from etude.events.ndjson import decode_line
+from etude.examiner import repository as reports
+from etude.examiner.examining import make_report
+from etude.examiner.report import report_bytes
+from etude.examiner.repository import RevisionRow
+from etude.files import Files
+from etude.rubric.library import RubricLibrary, rubric_digest, rubric_json
+from etude.sessions import repository
+from etude.store import Database
+from etude.testing.samples import read_sample, sample_lines
+from etude.testing.school import School
+
+SESSION = "s-abc-123"
+RUBRIC = RubricLibrary.load().get("violin-basic")
+app = typer.Typer()
+app.command()(examine)
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture
+def data(tmp_path: Path, sqlite_url: str, run: Run) -> Path:
+    """An installation that holds the sample session."""
+    folder = tmp_path / "data"
+    make_folder(Files(), folder)
+    Path(sqlite_url.removeprefix("sqlite:///")).rename(folder / "etude.db")
+
+    async def fill() -> None:
+        async with await Database.open(f"sqlite:///{folder / 'etude.db'}") as database:
+            school = School(database, run)
+            await school.furnish()
+            await school.send(school.device("toy-1"), SESSION, read_sample("violin-3min"))
+
+    run(fill())
+    return folder
+
+
+async def keep_report(data: Path, **changed: object) -> None:
+    """Store revision 1 as the worker does."""
+    events = [decode_line(line) for line in sample_lines("violin-3min")]
+    made = make_report(events, RUBRIC, locale="en", clock=SystemClock(), ids=RandomIds(), media=())
+    made = msgspec.structs.replace(made, **changed)
+    async with (
+        await Database.open(f"sqlite:///{data / 'etude.db'}") as database,
+        database.transaction() as work,
+    ):
+        record = await repository.find(work.connection, SESSION)
+        assert record is not None
+        row = RevisionRow(
+            session_key=record.session_key,
+            revision=1,
+            report_id=made.report_id,
+            digest=made.digest,
+            events_digest=made.inputs.events_digest,
+            rubric_digest=rubric_digest(RUBRIC),
+            overall_score=89,
+            body=report_bytes(made),
+            made_us=1,
+        )
+        await reports.add_revision(work, row, rubric_json(RUBRIC))
+        head = await reports.head(work.connection, record.session_key)
+        await reports.save_head(work, msgspec.structs.replace(head, revision=1))
+
+
+def examined(data: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--data", str(data)])
+
+
+def test_a_session_without_a_report_is_examined_now(data: Path) -> None:
+    """Nothing is stored; there is nothing to verify yet."""
+    ended = examined(data, SESSION, "--json")
+    assert ended.exit_code == 0, ended.output
+    assert json.loads(ended.stdout)["examiner_assessment"]["overall_score"] == 89
+    assert examined(data, SESSION, "--verify").exit_code == 2
+
+
+def test_the_stored_report_is_shown_and_holds(data: Path, run: Run) -> None:
+    """The revision as it was made, verified by the rubric that was kept with it."""
+    run(keep_report(data, report_id="r-kept"))
+    ended = examined(data, SESSION, "--json")
+    assert json.loads(ended.stdout)["report_id"] == "r-kept"
+    assert examined(data, SESSION, "--verify").exit_code == 0
+    other = json.loads(examined(data, SESSION, "--json", "--locale", "zh-CN").stdout)
+    assert other["inputs"]["locale"] == "zh-CN"
+
+
+def test_a_stored_report_that_was_changed_is_found_out(data: Path, run: Run) -> None:
+    """Exit code 1, and the digest is named."""
+    run(keep_report(data, rubric_title="Other"))
+    ended = examined(data, SESSION, "--verify", "--json")
+    assert ended.exit_code == 1
+    assert {one["part"] for one in json.loads(ended.stdout)["differences"]} == {"digest", "field"}
+
+
+def test_an_unknown_session_is_told(data: Path) -> None:
+    """With the usual code."""
+    ended = examined(data, "s-unheard-of")
+    assert isinstance(ended.exception, EtudeError)
+    assert ended.exception.code == "SESSION_UNKNOWN"
