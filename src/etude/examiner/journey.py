@@ -15,7 +15,7 @@ from msgspec import Meta
 from etude.examiner.digests import digest_of
 
 Moment = Annotated[datetime, Meta(tz=True)]
-Ratio = Annotated[str, Meta(pattern=r"^-?[0-9]{1,400}(/[1-9][0-9]{0,399})?$(?!\n)")]
+Ratio = Annotated[str, Meta(pattern=r"^-?[0-9]{1,4000}(/[1-9][0-9]{0,3999})?$(?!\n)")]
 """An exact number: `91/100`."""
 
 _LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)

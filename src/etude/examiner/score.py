@@ -26,11 +26,12 @@ from etude.examiner.assessment import (
     SignalResult,
 )
 from etude.examiner.exact import half_up, tenths, wilson
-from etude.rubric.model import Dimension, Rubric
+from etude.rubric.model import Dimension, Rubric, Signal
 from etude.rubric.placing import Placed, is_contest, ordered, placed, subject_id
 from etude.rubric.primitives import ONE, Observation, exact, fits, grade, measure, value_of
 
 NO_CONFIDENCE_WEIGHT: Final = Fraction(1, 2)
+Measured = bool | int | float | str
 _VERDICTS: Final = frozenset({"confirmed", "overturned", "unknown"})
 
 
@@ -165,13 +166,31 @@ def _observations(
         measured, weight = measure(signal, event), _weight(event, doubts)
         review = doubts.review(event)
         if review is not None and review.verdict != "unknown":
-            kept = None if review.verdict == "overturned" else measured
-            measured = kept if review.measured is None else review.measured
+            measured = _reviewed(signal, event, measured, review)
         graded = None if measured is None else grade(signal, measured)
         if measured is not None and (graded is not None or signal.primitive == "sequence"):
             yield Observation(
                 event_id=event.event_id, measured=measured, grade=graded, weight=weight
             )
+
+
+def _reviewed(
+    signal: Signal, event: Event, measured: Measured | None, review: Review
+) -> Measured | None:
+    """Return what was measured after a verdict.
+
+    A doubtful event may say no more than `edge_assessment: possible_issue` (`rulings.md` 2): that,
+    confirmed, is the opposite of what the signal calls positive.
+    """
+    if review.measured is not None:
+        return review.measured
+    if review.verdict == "overturned":
+        return None
+    said = event.value.get("edge_assessment") if isinstance(event.value, dict) else None
+    if measured is None and said == "possible_issue" and signal.polarity is not None:
+        good = signal.polarity.positive
+        return not good if isinstance(good, bool) else None
+    return measured
 
 
 def _weight(event: Event, doubts: _Doubts) -> Fraction:

@@ -103,6 +103,19 @@ def test_a_review_settles_a_doubtful_event() -> None:
     assert found.methods == ("person",)
 
 
+def test_a_possible_issue_that_is_confirmed_is_one() -> None:
+    """The sample's e008 measures nothing itself: confirmed it counts, overturned it does not."""
+    events, rubric = violin()
+    scores = []
+    for verdict in ("confirmed", "overturned"):
+        about = msgspec.structs.replace(
+            review("e008", verdict, confidence=0.9), session_id="s-abc-123"
+        )
+        found = score([*events, about], rubric)
+        scores += [one.score for one in found.dimensions if one.dimension == "posture"]
+    assert scores == [49, 100]
+
+
 @pytest.mark.parametrize(
     ("verdict", "said", "expected"),
     [

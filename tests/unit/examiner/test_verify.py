@@ -5,12 +5,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from etude.clock import RandomIds, SystemClock
+from etude.events.model import Event
 from etude.events.ndjson import decode_line
 from etude.examiner.errors import ReportUnreadableError
 from etude.examiner.examining import make_report
 from etude.examiner.journey import EarlierSession, Measure
+from etude.examiner.page import render_page
 from etude.examiner.report import Report, read_report, report_bytes
 from etude.examiner.verify import read_rubric_json, verify
 from etude.rubric.library import RubricLibrary, rubric_json
@@ -114,3 +118,39 @@ def test_another_version_of_the_examiner_is_named() -> None:
     """So that a difference has its reason."""
     inputs = msgspec.structs.replace(MADE.inputs, examiner_version=0)
     assert "examiner_version" in parts(msgspec.structs.replace(MADE, inputs=inputs))
+
+
+ANY = st.floats(allow_nan=False, allow_infinity=False)
+SHARE = st.floats(0, 1)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(ANY, SHARE, SHARE, st.booleans()), min_size=1, max_size=6))
+def test_whatever_was_measured_the_report_is_read_back_and_holds(
+    measured: list[tuple[float, float, float, bool]],
+) -> None:
+    """The smallest and the largest numbers that JSON can say, sure or reviewed."""
+    events: list[Event] = []
+    for place, (accuracy, confidence, sureness, reviewed) in enumerate(measured):
+        about = Event(
+            event_id=f"e{place}",
+            session_id="s",
+            ts=abs(accuracy),
+            event_type="audio_observation",
+            signal="pitch_accuracy",
+            phase="operation",
+            value={"accuracy": accuracy, "measure": accuracy},
+            confidence=confidence,
+            journey_id="j",
+        )
+        verdict = {"event_id": f"e{place}", "verdict": "confirmed", "confidence": sureness}
+        events.append(about)
+        if reviewed:
+            changed = {"event_id": f"r{place}", "event_type": "signal_reviewed", "value": verdict}
+            made_by = {"meta": {"producer": "server"}, "confidence": None, "alert_tier": None}
+            events.append(msgspec.structs.replace(about, **changed, **made_by))
+    made = make_report(events, RUBRIC, HISTORY, locale="en", clock=SystemClock(), ids=RandomIds())
+    read = read_report(report_bytes(made))
+    assert read == made
+    assert verify(read, events, RUBRIC).holds
+    assert render_page(made, events, RUBRIC)
