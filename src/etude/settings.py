@@ -178,6 +178,9 @@ class Settings(BaseSettings):
     public_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
     """Where people reach this server (behind a proxy), for links in cards and QR codes."""
 
+    card_days: Annotated[int, Field(ge=1, le=3650)] = 90
+    """How long a new summary card can be opened."""
+
     @property
     def own_url(self) -> str:
         """Where the other processes of the installation reach `web`. No slash at the end."""
@@ -281,5 +284,6 @@ _NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "gateway_port": (0, 65535),
     "gateway_http_port": (0, 65535),
     "web_processes": (1, 64),
+    "card_days": (1, 3650),
 }
 _WORDS: Final = frozenset({"role", "log_level", "log_format"})

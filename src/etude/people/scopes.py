@@ -13,6 +13,7 @@ class Scope(StrEnum):
 
     SESSIONS_WRITE = "sessions:write"  # upload events and recordings
     SESSIONS_READ = "sessions:read"  # read sessions, recaps, reports
+    SESSIONS_REVIEW = "sessions:review"  # say what was really there, where an event was not sure
     UPLOAD_ON_BEHALF = "upload:on-behalf"  # upload for a device that the request names
     GATEWAY_LINK = "gateway:link"  # hold a gateway's link: devices online, commands to them
     LEARNERS_READ = "learners:read"  # read who the learners are
@@ -29,7 +30,7 @@ _BY_KIND: Final[Mapping[PrincipalKind, frozenset[Scope]]] = {
 }
 _BY_ROLE: Final[Mapping[Role, frozenset[Scope]]] = {
     "operator": _ALL,
-    "teacher": frozenset({Scope.SESSIONS_READ, Scope.LEARNERS_READ}),
+    "teacher": frozenset({Scope.SESSIONS_READ, Scope.SESSIONS_REVIEW, Scope.LEARNERS_READ}),
 }
 
 

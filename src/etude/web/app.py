@@ -10,10 +10,13 @@ from litestar.handlers import HTTPRouteHandler
 from etude.settings import Role
 from etude.web import (
     agent_reports,
+    cards,
     device_actions,
     health,
     openapi,
     people,
+    reports,
+    reviews,
     sessions,
     task_instances,
     uploads,
@@ -38,6 +41,9 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *sessions.route_handlers,
     *task_instances.route_handlers,
     *agent_reports.route_handlers,
+    *reports.route_handlers,
+    *reviews.route_handlers,
+    *cards.route_handlers,
 )
 
 

@@ -1,0 +1,94 @@
+"""A summary card as a page: one file, no script, nothing but what the card was given."""
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final
+
+import segno
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from etude.errors import EtudeError
+from etude.examiner.cards import JourneyProgress, OpenCard
+from etude.i18n import text
+
+_QUIET_MODULES: Final = 4
+
+
+def render_card(card: OpenCard, url: str, locale: str) -> str:
+    """Return the page of a card; `url` is its own address, for the QR code."""
+    content, progress = card.content, card.content.journey_progress
+    return (
+        _templates()
+        .get_template("card.html")
+        .render(
+            locale=locale,
+            highlights=content.recap_highlights,
+            uncertain=_uncertain(content.uncertainty_count, locale),
+            is_certain=content.uncertainty_count == 0,
+            facts=[] if progress is None else _facts(progress, locale),
+            made=_day(card.made_at),
+            expires=_day(card.expires_at),
+            qr=_qr(url),
+            gone=None,
+            t=lambda key, **params: text(f"card.{key}", locale, **params),
+        )
+    )
+
+
+def render_gone(error: EtudeError, locale: str) -> str:
+    """Return the page that stands in the place of a card that cannot be opened."""
+    return (
+        _templates()
+        .get_template("card.html")
+        .render(
+            locale=locale,
+            gone=text(f"error.{error.code}", locale),
+            t=lambda key, **params: text(f"card.{key}", locale, **params),
+        )
+    )
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("etude.examiner", "pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _uncertain(count: int, locale: str) -> str:
+    key = {0: "zero", 1: "one"}.get(count, "many")
+    return text(f"card.uncertain.{key}", locale, number=count)
+
+
+def _facts(progress: JourneyProgress, locale: str) -> list[tuple[str, str]]:
+    """Return `(number, what it counts)` of what is known of the journey."""
+    facts = []
+    if progress.sessions is not None:
+        facts.append(_counted("sessions", progress.sessions, locale))
+    if progress.minutes is not None:
+        facts.append(_counted("minutes", progress.minutes, locale))
+    if progress.last_metric is not None:
+        shown = progress.last_metric
+        said = f"{shown:g}" if isinstance(shown, int | float) else shown
+        facts.append((said, text("card.last_metric", locale)))
+    return facts
+
+
+def _counted(what: str, count: float, locale: str) -> tuple[str, str]:
+    form = "one" if count == 1 else "many"
+    return f"{round(count, 1):g}", text(f"card.{what}.{form}", locale)
+
+
+def _day(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d")
+
+
+def _qr(url: str) -> str:
+    """Return the QR code of an address as an SVG element."""
+    return segno.make(url, error="m", micro=False).svg_inline(
+        scale=1, border=_QUIET_MODULES, omitsize=True, dark="#1d2326", light="#ffffff"
+    )
