@@ -22,7 +22,7 @@ def demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
-    """One session of 13 events, each stored once although sent twice, recapped as the rules say."""
+    """13 events, each stored once although sent twice; 8 turns of two toys, none of them scored."""
     ended = demo(tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == {
@@ -36,9 +36,11 @@ def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
                 "cleanup": {"positive": 0, "uncertain": 0, "issue": 0},
             }
         },
+        "practice": {"turns": 8, "metrics": 0},
     }
     assert json.loads((tmp_path / "demo" / "summary.json").read_text()) == json.loads(ended.stdout)
     assert "kill -9" in ended.stderr
+    assert "8 turns are stored" in ended.stderr
     assert not (tmp_path / "real").exists()
 
 

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from etude.cli import terminal
+from etude.cli import demo_practice, logs, terminal
+from etude.cli.demo_practice import Practised
 from etude.cli.errors import DemoBrokenError, DemoFolderTakenError
 from etude.cli.init import Made, Wish, set_up
 from etude.cli.installation import unusable
@@ -55,6 +56,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     duplicates_skipped: int
     recap: dict[str, Any]
+    practice: Practised | msgspec.UnsetType = msgspec.UNSET
 
 
 def demo(
@@ -62,14 +64,14 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Folder of what the demo makes.")] = Path("demo"),
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Practise, crash, lose the network, upload, read back: the main loop in one command."""
+    """Practise, crash, lose the network, upload, read back; then two toys follow a lesson."""
     began_s = time.monotonic()
     folder = folder.absolute()
     _empty(folder)
     data, journals = folder / "server", folder / "device"
     settings = load(data=data, database_url=f"sqlite:///{data / SQLITE_FILE}")
     started_at = SystemClock().now() - PRACTICE
-    token = asyncio.run(_installation(settings, started_at))
+    token, reader = asyncio.run(_installation(settings, started_at))
     _tell("installed", folder=folder)
     _practise(journals, started_at)
     (journal,) = journal_folders(journals)
@@ -79,7 +81,9 @@ def demo(
         _tell("serving", url=server.url)
         state = _upload(journals, server.port, token)
         summary = _read_back(server.url, token, journal, shown, state)
+        practised = _practise_on_toys(folder, settings, server.url, reader, started_at)
         server.stop()
+    summary = msgspec.structs.replace(summary, practice=practised)
     encoded = msgspec.json.format(msgspec.json.encode(summary), indent=2)
     replace_file(Files(), folder / "summary.json", encoded + b"\n", mode=0o644)
     seconds = round(time.monotonic() - began_s)
@@ -106,13 +110,16 @@ def _clear(folder: Path) -> None:
         raise DemoFolderTakenError(folder=str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
-    for part in ("server", "device"):
+    for part in ("server", "device", demo_practice.FOLDER):
         shutil.rmtree(folder / part, ignore_errors=True)
     (folder / "summary.json").unlink(missing_ok=True)
 
 
-async def _installation(settings: Settings, since: datetime) -> str:
-    """Do what `etude init` does, give the device to a learner, return the upload token."""
+async def _installation(settings: Settings, since: datetime) -> tuple[str, str]:
+    """Do what `etude init` does, give the devices to a learner.
+
+    Returns the upload token of the first device, and a token that reads everything.
+    """
     shown: list[Made] = []
     wish = Wish(operator="operator", password=None, device=DEVICE)
     await set_up(settings, wish, shown.append, Files(), SystemClock())
@@ -125,9 +132,10 @@ async def _installation(settings: Settings, since: datetime) -> str:
             work.connection, learner_id=LEARNER, display_name=name, locale=locale, now=since
         )
         await hold_device(work.connection, device_id=DEVICE, learner_id=LEARNER, starts_at=since)
+        reader = await demo_practice.furnish(work, LEARNER, since)
     (made,) = shown
     _require(made.upload is not None, "init")
-    return made.upload.token if made.upload else ""
+    return made.upload.token if made.upload else "", reader
 
 
 def _practise(journals: Path, started_at: datetime) -> None:
@@ -195,6 +203,16 @@ def _read_back(
         duplicates_skipped=state.duplicates_skipped,
         recap={"phase_summary": made["phase_summary"]},
     )
+
+
+def _practise_on_toys(
+    folder: Path, settings: Settings, url: str, reader: str, began_at: datetime
+) -> Practised:
+    """Let two toys follow their lessons, and say what came of it."""
+    logs.configure("error", process="demo")
+    practised = demo_practice.practise(folder, settings, url, reader, began_at)
+    _tell("practised", toys=len(demo_practice.TOYS), turns=practised.turns)
+    return practised
 
 
 def _get(client: HttpClient, path: str) -> dict[str, Any]:

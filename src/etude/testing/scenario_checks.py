@@ -1,7 +1,7 @@
 """What a scenario expects, compared with what was seen. Pure."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from etude.testing.fake_device import FakeDevice, Seen
@@ -105,14 +105,19 @@ def _clip_missing(evidence: Evidence) -> Iterator[str]:
     yield from (part.name for part in evidence.scenario.parts() if part.name not in names)
 
 
-def _verdict(evidence: Evidence) -> Iterator[str]:
-    own = {part.text for part in evidence.scenario.parts()}
-    for text in evidence.texts:
+def verdicts(texts: Iterable[str], own: Iterable[str]) -> Iterator[str]:
+    """Yield what sounds like a verdict in texts sent to a device, the lesson's `own` apart."""
+    sentences = sorted(own, key=len, reverse=True)
+    for text in texts:
         rest = text
-        for sentence in own:
+        for sentence in sentences:
             rest = rest.replace(sentence, "")
         if found := VERDICT.search(rest):
             yield f"{found.group()} in {text}"
+
+
+def _verdict(evidence: Evidence) -> Iterator[str]:
+    yield from verdicts(evidence.texts, {part.text for part in evidence.scenario.parts()})
     for event in (event for session in evidence.sessions for event in session):
         for key in _keys(event):
             if VERDICT.search(key.replace("_", " ")):
