@@ -104,7 +104,7 @@ class FollowRead:
         """File a packet into the window that it arrived for; outside of windows it is nobody's."""
         window = self._window_at(arrived_s)
         if window is not None:
-            window.hear(packet)
+            window.hear(packet, arrived_s)
 
     def recognised(self, text: str, at_s: float) -> None:
         """File what was said at `at_s`; the last text of a window stays. It steps nothing."""

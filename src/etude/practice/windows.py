@@ -1,8 +1,11 @@
 """The recording window of one step: how long it is, what falls into it, what turn it leaves. Pure.
 
-All instants are seconds of the event loop's clock.
+All instants are seconds of the event loop's clock. A packet tells when it arrived, not when it was
+spoken, and a device holds packets back and sends them at once. The fastest packet tells when the
+microphone began; counting from there, a late packet was spoken before the window's end, or not.
 """
 
+import math
 from typing import Any, Final
 
 from etude.practice.records import LISTEN_RATIO_MAX, LISTEN_RATIO_MIN, WINDOW_MIN_MS, Turn
@@ -47,18 +50,35 @@ class Window:
         self.text: str | None = None
         self._packets: list[bytes] = []
         self._kept_ms = 0.0
+        self._spoken_from_s = math.inf
 
     def takes(self, at_s: float) -> bool:
         """Whether what was said or has arrived at that time belongs here."""
         return self.opened_s <= at_s <= self.closes_s + GRACE_S
 
-    def hear(self, packet: bytes) -> None:
-        """Keep a packet; more than a microphone can fill is dropped."""
+    def hear(self, packet: bytes, arrived_s: float) -> None:
+        """Keep a packet; more than a microphone can fill is dropped.
+
+        What arrives in the grace is kept, for it may be the last syllable; it counts as heard only
+        if it was spoken before the end.
+        """
         if self._kept_ms > self.length_ms + GRACE_S * 1000 + QUEUE_MS:
             return
+        if is_voice(packet) and not self._spoken_after_end(arrived_s):
+            self.heard = True
         self._kept_ms += packet_ms(packet)
         self._packets.append(packet)
-        self.heard = self.heard or is_voice(packet)
+        if arrived_s <= self.closes_s:
+            self._spoken_from_s = min(self._spoken_from_s, arrived_s - self._kept_ms / 1000)
+
+    def _spoken_after_end(self, arrived_s: float) -> bool:
+        """Whether a packet that arrives now was spoken when the window had closed.
+
+        Where none came in time, all were held back: a microphone that is always on is never silent.
+        """
+        if arrived_s <= self.closes_s or self._spoken_from_s == math.inf:
+            return False
+        return self._spoken_from_s + self._kept_ms / 1000 >= self.closes_s
 
     def cut_short(self, at_s: float) -> None:
         """End it before its timer."""

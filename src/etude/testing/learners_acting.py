@@ -16,7 +16,7 @@ from etude.testing.learner_voice import Voices
 REACTION_S: Final = 0.15
 _LEAST_WINDOW_MS: Final = 800
 _RATIO: Final = 1.2
-_INTO_CLIP_S: Final = 0.45  # by then, no late packet of the window before is waited for
+_INTO_CLIP_S: Final = 0.1  # while late packets of the window before are still waited for
 _TOO_LATE_S: Final = 0.9  # beyond the window and the grace of late packets
 
 

@@ -48,16 +48,58 @@ def test_silence_is_kept_but_is_not_heard() -> None:
     """DTX packets and comfort noise stay in the recording; nobody spoke."""
     window = Window(0, 1000, 1200, opened_s=0.0)
     for packet in (b"\x58", b"\x58\x00", bytes([0x58] * 17)):
-        window.hear(packet)
+        window.hear(packet, 0.5)
     turn = window.turn("/a/b/lessons/c/01.mp3", None)
     assert (turn.heard, len(turn.packets), turn.frame_ms) == (False, 3, 60)
+
+
+SILENCE = b"\x58"
+
+
+def test_speech_over_the_next_clip_does_not_make_a_silent_window_heard() -> None:
+    """A microphone that is always on streams silence in the window, voice 60 ms after its end."""
+    window = Window(0, 1000, 1200, opened_s=10.0)
+    for index in range(1, 21):
+        window.hear(SILENCE, 10.0 + index * 0.06)
+    window.hear(SILENCE, 11.26)
+    for index in range(1, 6):
+        window.hear(VOICE, 11.26 + index * 0.06)
+    assert not window.heard
+    assert len(window.turn("", None).packets) == 26
+
+
+def test_speech_that_the_device_held_back_is_heard() -> None:
+    """It stalls in mid-window and sends what is missing at once, when the window has closed."""
+    window = Window(0, 1000, 1200, opened_s=10.0)
+    for index in range(1, 11):
+        window.hear(SILENCE, 10.0 + index * 0.06)
+    for _ in range(5):
+        window.hear(VOICE, 11.4)
+    assert window.heard
+
+
+def test_speech_is_heard_where_every_packet_was_late() -> None:
+    """Nothing came in time, so nothing tells how late the device is."""
+    window = Window(0, 1000, 1200, opened_s=10.0)
+    window.hear(VOICE, 11.3)
+    assert window.heard
+
+
+def test_a_network_that_comes_and_goes_does_not_move_the_end() -> None:
+    """The fastest packet tells when the microphone began, whichever it is."""
+    window = Window(0, 1000, 1200, opened_s=10.0)
+    for index in range(1, 21):
+        window.hear(SILENCE, min(11.19, 10.0 + index * 0.06 + (index % 4) * 0.05))
+    window.hear(SILENCE, 11.27)
+    window.hear(VOICE, 11.34)
+    assert not window.heard
 
 
 def test_a_window_holds_no_more_than_a_microphone_can_fill() -> None:
     """Somebody who floods the window fills no memory."""
     window = Window(0, 1000, 1200, opened_s=0.0)
     for _ in range(10_000):
-        window.hear(VOICE)
+        window.hear(VOICE, 0.5)
     kept = window.turn("", None).packets
     assert len(kept) * 60 <= 1200 + GRACE_S * 1000 + QUEUE_MS + 60
 
