@@ -1,18 +1,21 @@
 """The worker process: the jobs of every context, wired to what they need."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import structlog
 
+from etude.cli.model import chat_of, rewording
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, RandomIds, SystemClock
-from etude.examiner.enqueue import EXAMINE, sessions_abandoned
+from etude.examiner.enqueue import EXAMINE, REWORD, sessions_abandoned
 from etude.examiner.examine_job import Examine
 from etude.examiner.learner_data import all_learner_data
+from etude.examiner.reword_job import Reword
 from etude.examiner.shelf import RubricShelf
-from etude.jobs import Handler, Job, Periodic, Runner
+from etude.jobs import Handler, Job, Pace, Periodic, RetryPolicy, Runner
+from etude.llm.chat import Chat
 from etude.people.erasure import SCRUB, scrub_handler
 from etude.sessions.lifecycle import close_abandoned
 from etude.settings import Settings
@@ -23,6 +26,9 @@ ABANDON_EVERY_S: Final = 300
 SWEEP: Final = "store.sweep"
 SWEEP_EVERY_S: Final = 3600
 
+MODEL_PACE: Final = Pace(concurrency=2)
+MODEL_RETRY: Final = RetryPolicy(max_attempts=6, first_wait_s=10)
+
 log = structlog.get_logger("etude.worker")
 
 
@@ -30,21 +36,29 @@ async def run(settings: Settings) -> None:
     """Carry out jobs until SIGTERM or SIGINT; running ones then have 10 s to end.
 
     Raises:
-        SchemaBehind, SchemaAhead, StoreUnavailable: nothing was begun; the message helps.
+        SchemaBehind, SchemaAhead, StoreUnavailable, LlmAddressError, LlmNotInstalledError:
+            nothing was begun; the message helps.
     """
     await check(settings.database_url)
     clock = SystemClock()
     async with await Database.open(settings.database_url) as database:
         blobs = Blobs(settings.blobs, clock)
         shelf = RubricShelf(settings.rubrics)
-        runner = Runner(database, handlers(database, blobs, clock, shelf), periodic=PERIODIC)
+        chat = chat_of(settings)
+        carried_out = handlers(database, blobs, clock, shelf, with_model=chat is not None)
+        runners = [Runner(database, carried_out, periodic=PERIODIC)]
+        if chat is not None:
+            runners.append(asking_runner(database, chat, clock))
         stopping = stop_signal()
-        await runner.start()
-        log.info("working", action="worker.started")
         try:
-            await _until(stopping, runner)
+            for runner in runners:
+                await runner.start()
+            log.info("working", action="worker.started")
+            await _until(stopping, runners)
         finally:
-            await runner.stop()
+            await asyncio.gather(*(runner.stop() for runner in runners))
+            if chat is not None:
+                await chat.close()
     log.info("stopped", action="worker.stopped")
 
 
@@ -55,9 +69,14 @@ PERIODIC: Final = (
 
 
 def handlers(
-    database: Database, blobs: Blobs, clock: Clock, shelf: RubricShelf
+    database: Database,
+    blobs: Blobs,
+    clock: Clock,
+    shelf: RubricShelf,
+    *,
+    with_model: bool = False,
 ) -> Mapping[str, Handler]:
-    """Return what carries out each kind of job."""
+    """Return what carries out each kind of job that asks no model."""
 
     async def abandon(job: Job) -> None:
         closed = await close_abandoned(database, clock, sessions_abandoned)
@@ -70,18 +89,29 @@ def handlers(
     registry = all_learner_data(clock, blobs)
     return {
         ABANDON: abandon,
-        EXAMINE: Examine(database, shelf, clock, RandomIds()),
+        EXAMINE: Examine(database, shelf, clock, RandomIds(), with_model=with_model),
         SCRUB: scrub_handler(database, blobs, registry),
         SWEEP: sweep,
     }
 
 
-async def _until(stopping: asyncio.Event, runner: Runner) -> None:
-    """Return when asked to stop; raise what broke the runner, if that comes first."""
+def asking_runner(database: Database, chat: Chat, clock: Clock) -> Runner:
+    """Return a runner of its own for what asks a model: one that hangs takes no other's place."""
+    reword = Reword(database, rewording(chat), chat.endpoint.model, clock, RandomIds())
+    return Runner(database, {REWORD: reword}, retries={REWORD: MODEL_RETRY}, pace=MODEL_PACE)
+
+
+async def _until(stopping: asyncio.Event, runners: Sequence[Runner]) -> None:
+    """Return when asked to stop; raise what broke a runner, if that comes first."""
     asked = asyncio.create_task(stopping.wait())
-    broken = asyncio.create_task(runner.wait())
+    broken = asyncio.create_task(_waited_for(runners))
     await asyncio.wait({asked, broken}, return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
     if broken.done():
         broken.result()
     broken.cancel()
+
+
+async def _waited_for(runners: Sequence[Runner]) -> None:
+    """Return when all have stopped; raise what broke one of them, at once."""
+    await asyncio.gather(*(runner.wait() for runner in runners))

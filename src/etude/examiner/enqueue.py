@@ -22,6 +22,7 @@ from etude.sessions.records import SessionRow
 from etude.store.work import UnitOfWork
 
 EXAMINE: Final = "examiner.examine"
+REWORD: Final = "examiner.reword"
 GAP_WAIT: Final = timedelta(seconds=10)
 GATHER: Final = timedelta(seconds=30)
 
@@ -77,6 +78,12 @@ async def ask(
     args = {str(key): {"session_key": key} for key in keys}
     await ask_again(work, EXAMINE, args, run_after=run_after, postpone=postpone, now=now)
     crash_point("examiner.examine.asked")
+
+
+async def ask_to_reword(work: UnitOfWork, session_key: int, now: datetime) -> None:
+    """Ask a model for other words, in the transaction that adds the revision; it is locked."""
+    args = {str(session_key): {"session_key": session_key}}
+    await ask_again(work, REWORD, args, run_after=now, now=now)
 
 
 async def sessions_abandoned(work: UnitOfWork, session_keys: Sequence[int], now_us: int) -> None:

@@ -19,7 +19,7 @@ from etude.clock import Clock, Ids, from_us, to_us
 from etude.events.model import Event
 from etude.events.ndjson import decode_line
 from etude.examiner import repository
-from etude.examiner.enqueue import GATHER
+from etude.examiner.enqueue import GATHER, ask_to_reword
 from etude.examiner.examining import make_report
 from etude.examiner.journey import EarlierSession
 from etude.examiner.report import Locale, Report, as_earlier, report_bytes
@@ -79,13 +79,19 @@ class Examine:
         clock: Clock,
         ids: Ids,
         pending: Pending | None = None,
+        *,
+        with_model: bool = False,
     ) -> None:
-        """Examine with the rubrics of `shelf`; `pending` None: nobody makes metrics."""
+        """Examine with the rubrics of `shelf`; `pending` None: nobody makes metrics.
+
+        `with_model`: a model is configured, so each revision is given to it for rewording.
+        """
         self._database = database
         self._shelf = shelf
         self._clock = clock
         self._ids = ids
         self._pending = pending
+        self._with_model = with_model
 
     async def __call__(self, job: Job) -> None:
         """Examine the session that the job names."""
@@ -176,7 +182,7 @@ class Examine:
 
     async def _refuse(self, job: Job, code: str) -> None:
         async with self._database.transaction() as work:
-            session = await _locked(work, job.args["session_key"])
+            session = await locked(work, job.args["session_key"])
             if session is not None:
                 head = await repository.head(work.connection, session.session_key)
                 changed = msgspec.structs.replace(head, refused=code, asked_us=None)
@@ -187,7 +193,7 @@ class Examine:
 
     async def _store(self, job: Job, loaded: Loaded, made: Made) -> None:
         async with self._database.transaction() as work:
-            session = await _locked(work, loaded.session.session_key)
+            session = await locked(work, loaded.session.session_key)
             if session is None:
                 await job.finish(work)
                 return
@@ -218,13 +224,15 @@ class Examine:
             row = _row(session.session_key, made)
             await repository.add_revision(work, row, rubric_json(made.rubric))
             head = msgspec.structs.replace(head, revision=row.revision, **_journey(session, made))
+            if self._with_model:
+                await ask_to_reword(work, session.session_key, self._clock.now())
         asked_us = to_us(self._clock.now()) if grown else None
         changed = msgspec.structs.replace(head, refused=None, asked_us=asked_us)
         await repository.save_head(work, changed)
         return "gather" if grown else "whole"
 
 
-async def _locked(work: UnitOfWork, session_key: int) -> SessionRow | None:
+async def locked(work: UnitOfWork, session_key: int) -> SessionRow | None:
     """Return the session, held against uploads and erasure until the transaction ends."""
     found = (await sessions.by_keys(work.connection, [session_key])).get(session_key)
     if found is None:

@@ -8,7 +8,7 @@ import msgspec
 
 from etude.clock import Clock, from_us
 from etude.examiner import repository
-from etude.examiner.tables import report, report_revision, summary_card
+from etude.examiner.tables import report, report_revision, report_wording, summary_card
 from etude.files import crash_point
 from etude.people.learner_data import ExportFile, LearnerData, LearnerDataRegistry
 from etude.people.own_data import people_data
@@ -36,7 +36,7 @@ def reports_data() -> LearnerData:
     """Return what the examiner registers: every revision and card of the learner's sessions."""
     return LearnerData(
         context=CONTEXT,
-        tables=(report, report_revision, summary_card),
+        tables=(report, report_revision, report_wording, summary_card),
         export_learner=_exported,
         erase_learner=_erase,
     )

@@ -13,6 +13,7 @@ from sqlalchemy import Row, and_, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us
+from etude.examiner import wordings
 from etude.examiner.tables import report, report_revision, report_rubric, summary_card
 from etude.store.dialects import insert_if_absent
 from etude.store.work import UnitOfWork
@@ -204,7 +205,8 @@ async def revoke_card(work: UnitOfWork, card_id: str, now_us: int) -> None:
 
 
 async def remove_session(work: UnitOfWork, session_key: int) -> None:
-    """Remove every revision and card of a session."""
+    """Remove every revision and card of a session, and what a model said of it."""
+    await wordings.remove(work, session_key)
     for table in (report_revision, summary_card, report):
         await work.connection.execute(delete(table).where(table.c.session_key == session_key))
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     LargeBinary,
     String,
     Table,
+    Text,
     UniqueConstraint,
 )
 
@@ -58,6 +59,16 @@ report_rubric = Table(
     Column("digest", String(64), primary_key=True),
     Column("body", LargeBinary, nullable=False),
     Column("added_us", BigInteger, nullable=False),
+)
+
+# What a model answered when it was asked to reword a report, by the digest of the question.
+report_wording = Table(
+    "report_wording",
+    metadata,
+    Column("session_key", BigInteger, primary_key=True, autoincrement=False),
+    Column("asked_sha256", String(64), primary_key=True),
+    Column("answer", Text, nullable=False),
+    Column("answered_us", BigInteger, nullable=False),
 )
 
 # The address of a card is a secret: only its hash is here.

@@ -7,6 +7,7 @@ library (`OPENAI_…`) is not used, so that no other key goes to this endpoint.
 """
 
 import asyncio
+import importlib.util
 import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
@@ -112,10 +113,13 @@ class Chat:
 
     Raises:
         LlmAddressError: address, key or model cannot be used.
+        LlmNotInstalledError: `etude[llm]` is missing.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Check the endpoint; connects and imports at the first question."""
+        """Check endpoint and installation; connects and imports at the first question."""
+        if importlib.util.find_spec("openai") is None:
+            raise LlmNotInstalledError(install=INSTALL_LINE)
         self.endpoint = _checked(endpoint)
         self._client: openai.AsyncOpenAI | None = None
 
@@ -141,7 +145,7 @@ class Chat:
 
     async def _ask(self, request: Request) -> Answer:
         client = self._connected()
-        import openai  # noqa: PLC0415 - an extra, there by now
+        import openai  # noqa: PLC0415 - an extra
 
         sent: dict[str, Any] = msgspec.to_builtins(request)
         sent = {name: value for name, value in sent.items() if value is not None}
@@ -161,10 +165,8 @@ class Chat:
 
     def _connected(self) -> "openai.AsyncOpenAI":
         if self._client is None:
-            try:
-                import openai  # noqa: PLC0415 - an extra
-            except ModuleNotFoundError as error:
-                raise LlmNotInstalledError(install=INSTALL_LINE) from error
+            import openai  # noqa: PLC0415 - an extra, looked for when this was made
+
             # At level debug it logs what was asked, whatever our own level is.
             logging.getLogger("openai").setLevel(logging.WARNING)
             self._client = openai.AsyncOpenAI(

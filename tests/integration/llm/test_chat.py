@@ -1,14 +1,11 @@
 """Asking a model, over real HTTP, with a server that plays every part."""
 
 import asyncio
-import builtins
-import sys
 import time
 from typing import Any
 
 import pytest
 
-from etude.errors import EtudeError
 from etude.i18n import LOCALES, text
 from etude.llm import chat as chat_module
 from etude.llm.chat import Chat, Endpoint, Message, Request, Usage
@@ -182,20 +179,11 @@ def test_an_endpoint_does_not_show_its_key() -> None:
 
 
 def test_without_the_extra_the_line_that_adds_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing package is found at the first question, with the line that installs it."""
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "openai":
-            raise ModuleNotFoundError(name, name=name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.delitem(sys.modules, "openai", raising=False)
-    monkeypatch.setattr(builtins, "__import__", without)
+    """A missing package is found before anything is asked, with the line that installs it."""
+    monkeypatch.setattr(chat_module.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(LlmNotInstalledError) as raised:
-        ask("http://127.0.0.1:9/v1")
+        Chat(Endpoint(url="http://model/v1", model="small"))
     assert raised.value.params["install"] == "pip install 'etude[llm]'"
-    assert isinstance(raised.value, EtudeError)
 
 
 def test_a_text_of_the_question_is_not_in_an_error() -> None:

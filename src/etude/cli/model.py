@@ -1,0 +1,36 @@
+"""The language model that a person configured, if any, for the processes that ask it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from etude.llm.chat import Chat, Endpoint, Message, Request
+from etude.llm.errors import LlmAddressError
+from etude.settings import Settings
+
+_REWORDING_TOKENS: Final = 400
+
+
+def chat_of(settings: Settings) -> Chat | None:
+    """Return the model of `ETUDE_LLM_URL`; None = none is configured.
+
+    Raises:
+        LlmAddressError: what is configured cannot be used.
+    """
+    if settings.llm_url is None:
+        return None
+    if settings.llm_model is None:
+        raise LlmAddressError(reason="ETUDE_LLM_MODEL is not set")
+    key = None if settings.llm_key is None else settings.llm_key.get_secret_value()
+    return Chat(Endpoint(url=settings.llm_url, model=settings.llm_model, key=key))
+
+
+def rewording(chat: Chat) -> Callable[[str], Awaitable[str]]:
+    """Return what asks `chat` to reword one text: no invention is wanted, so temperature 0."""
+
+    async def ask(question: str) -> str:
+        request = Request(
+            messages=(Message("user", question),), max_tokens=_REWORDING_TOKENS, temperature=0.0
+        )
+        return (await chat.ask(request)).text
+
+    return ask
