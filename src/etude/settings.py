@@ -81,6 +81,11 @@ def default_web_processes() -> int:
     return min(os.cpu_count() or 1, 4)
 
 
+def default_speech_processes() -> int:
+    """Return half the cores, at least one, at most four: the clock of practice needs the others."""
+    return min(max((os.cpu_count() or 1) // 2, 1), 4)
+
+
 def _absolute(path: Path) -> Path:
     if "\0" in str(path):
         message = "a path holds no NUL"
@@ -175,6 +180,26 @@ class Settings(BaseSettings):
     log_format: LogFormat = "auto"
     """`json`, one object a line; `console` for people; `auto`: console on a terminal, else json."""
 
+    speech_processes: Annotated[int, Field(ge=0, le=64)] = Field(
+        default_factory=default_speech_processes
+    )
+    """How many processes `worker` keeps for recognising and measuring speech; 0 = none."""
+
+    speech_recogniser: Annotated[str, Field(min_length=1)] = "whisper-tiny.en"
+    """Id of the model that recognises; with `speech_recogniser_url`, the server's name of it."""
+
+    speech_recogniser_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Address (with `/v1`) of a server that recognises, instead of the embedded engine."""
+
+    speech_voice: Annotated[str, Field(min_length=1)] = "voice-joe-en-us"
+    """Id of the voice; with `speech_voice_url`, the server's `MODEL/VOICE`."""
+
+    speech_voice_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Address (with `/v1`) of a server that speaks, instead of the embedded engine."""
+
+    speech_key: SecretStr | None = None
+    """What these servers want as a bearer token, if anything. Never logged or shown."""
+
     public_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
     """Where people reach this server (behind a proxy), for links in cards and QR codes."""
 
@@ -211,6 +236,11 @@ class Settings(BaseSettings):
     def lessons(self) -> Path:
         """Folder of the lessons that devices practise, as `etude lesson install` lays them out."""
         return self.data / "lessons"
+
+    @property
+    def models(self) -> Path:
+        """Folder of models that do not come with a package, and of the list that names them."""
+        return self.data / "models"
 
     @property
     def clips(self) -> Path:
@@ -267,6 +297,8 @@ def _explain(error: ValidationError) -> SettingError:
         "web_url": PUBLIC_SCHEMES,
         "gateway_url": SOCKET_SCHEMES,
         "llm_url": PUBLIC_SCHEMES,
+        "speech_recogniser_url": PUBLIC_SCHEMES,
+        "speech_voice_url": PUBLIC_SCHEMES,
         "mqtt_url": BROKER_SCHEMES,
     }
     if name in schemes:
@@ -284,6 +316,7 @@ _NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "gateway_port": (0, 65535),
     "gateway_http_port": (0, 65535),
     "web_processes": (1, 64),
+    "speech_processes": (0, 64),
     "card_days": (1, 3650),
 }
 _WORDS: Final = frozenset({"role", "log_level", "log_format"})

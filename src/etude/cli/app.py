@@ -55,6 +55,7 @@ COMMANDS: Final = (
     Command("examine", "etude.cli.examine:examine"),
     Command("lesson", "etude.cli.lessons:app"),
     Command("rubric", "etude.cli.rubrics:app"),
+    Command("speech", "etude.cli.speech:app"),
     Command("assess", "etude.cli.assess:app"),
     Command("learner", "etude.cli.people:learner"),
     Command("device", "etude.cli.people:device"),

@@ -99,8 +99,8 @@ class Alignment(msgspec.Struct, frozen=True, kw_only=True):
 class SphinxAligner:
     """English only. Loads when it is made (0.5 s); one thread at a time."""
 
-    def __init__(self, models: Models) -> None:
-        """Verify and load.
+    def __init__(self, models: Models, pronouncer: Pronouncer | None = None) -> None:
+        """Verify and load; `pronouncer` = one that is loaded already.
 
         Raises:
             ModelMissingError, ModelChangedError: the acoustic model is not there.
@@ -110,7 +110,7 @@ class SphinxAligner:
         card = models.card(MODEL_ID)
         self._folder = models.require(MODEL_ID)
         self._sphinx = load_library("pocketsphinx._pocketsphinx")
-        self._pronouncer = Pronouncer(models)
+        self._pronouncer = pronouncer or Pronouncer(models)
         self.card = EngineCard(
             engine=named_version("pocketsphinx"),
             model=f"{card.id}/{card.version}",

@@ -33,6 +33,7 @@ from typing import Final
 import msgspec
 
 from etude.speech.align import SphinxAligner
+from etude.speech.g2p import Pronouncer
 from etude.speech.models import Models
 from etude.speech.recognise import Recogniser
 from etude.speech.recognise_http import HttpRecogniser
@@ -80,6 +81,7 @@ class Engines:
         """
         self.options = options
         self.models = Models(options.models)
+        self._pronouncer: Pronouncer | None = None
         self._recogniser: Recogniser | None = None
         self._aligner: SphinxAligner | None = None
         self._synthesiser: Synthesiser | None = None
@@ -98,7 +100,7 @@ class Engines:
     def aligner(self) -> SphinxAligner:
         """Return what finds words and phones in a sound."""
         if self._aligner is None:
-            self._aligner = SphinxAligner(self.models)
+            self._aligner = SphinxAligner(self.models, self._words())
         return self._aligner
 
     def synthesiser(self) -> Synthesiser:
@@ -106,7 +108,7 @@ class Engines:
         if self._synthesiser is None:
             server = self.options.voice_server
             self._synthesiser = (
-                PiperSynthesiser(self.models, self.options.voice)
+                PiperSynthesiser(self.models, self.options.voice, self._words())
                 if server is None
                 else HttpSynthesiser(server)
             )
@@ -115,3 +117,8 @@ class Engines:
     def voice_activity(self, *, learned: bool = True) -> VoiceActivity:
         """Return a new detector, one a stream: Silero's, or by energy alone."""
         return SileroActivity(self.models) if learned else EnergyActivity()
+
+    def _words(self) -> Pronouncer:
+        if self._pronouncer is None:
+            self._pronouncer = Pronouncer(self.models)
+        return self._pronouncer

@@ -12,7 +12,7 @@ from etude.errors import (
 )
 
 INSTALL_LINE: Final = "pip install 'etude[server]'"
-SPEECH_INSTALL_LINE: Final = "pip install 'etude[speech]'"
+SPEECH_INSTALL_LINE: Final = "pip install 'etude[server,speech]'"
 
 
 class SoundLibraryMissingError(UnavailableError):

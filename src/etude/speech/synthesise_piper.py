@@ -45,8 +45,8 @@ class _Voice(msgspec.Struct, frozen=True):
 class PiperSynthesiser:
     """Loads its voice when it is made (1 to 3 s). See `synthesise.Synthesiser`."""
 
-    def __init__(self, models: Models, model_id: str) -> None:
-        """Verify and load.
+    def __init__(self, models: Models, model_id: str, pronouncer: Pronouncer | None = None) -> None:
+        """Verify and load; `pronouncer` = one that is loaded already.
 
         Raises:
             ModelUnknownError, ModelMissingError, ModelChangedError: the voice is not there.
@@ -57,7 +57,7 @@ class PiperSynthesiser:
         folder = models.require(model_id)
         (weights,) = (name for name in card.files if name.endswith(".onnx"))
         self._numpy = load_library("numpy")
-        self._pronouncer = Pronouncer(models)
+        self._pronouncer = pronouncer or Pronouncer(models)
         self._voice = _read_voice((folder / f"{weights}.json").read_bytes())
         self._session = _session(str(folder / weights))
         self.card = EngineCard(
