@@ -12,6 +12,7 @@ from etude.examiner.cards import JourneyProgress, OpenCard
 from etude.i18n import text
 
 _QUIET_MODULES: Final = 4
+_UNBROKEN_HYPHEN: Final = "\u2060-\u2060"  # a date does not go over two lines
 
 
 def render_card(card: OpenCard, url: str, locale: str) -> str:
@@ -27,7 +28,7 @@ def render_card(card: OpenCard, url: str, locale: str) -> str:
             is_certain=content.uncertainty_count == 0,
             facts=[] if progress is None else _facts(progress, locale),
             made=_day(card.made_at),
-            expires=_day(card.expires_at),
+            expires=_day(card.expires_at).replace("-", _UNBROKEN_HYPHEN),
             qr=_qr(url),
             gone=None,
             t=lambda key, **params: text(f"card.{key}", locale, **params),

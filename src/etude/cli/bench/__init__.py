@@ -35,6 +35,11 @@ BENCHES: Final = {
     "examine": Bench(
         "etude.cli.bench.examine:examine", "Report of 200 events, from lines to bytes: p95."
     ),
+    "report": Bench(
+        "etude.cli.bench.report:report",
+        "From an upload's answer to its report, 100 sessions a minute arriving: p95.",
+        ({}, {"database": "postgresql"}),
+    ),
     "recap": Bench("etude.cli.bench.recap:recap", "Recap of 200 events: p50 and p99."),
 }
 
