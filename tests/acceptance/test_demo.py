@@ -37,11 +37,16 @@ def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
             }
         },
         "practice": {"turns": 8, "metrics": 0},
+        "report": {"revision": 1, "overall_score": 89},
     }
     assert json.loads((tmp_path / "demo" / "summary.json").read_text()) == json.loads(ended.stdout)
     assert "kill -9" in ended.stderr
     assert "8 turns are stored" in ended.stderr
     assert not (tmp_path / "real").exists()
+    assert "Violin basics" in (tmp_path / "demo" / "report.html").read_text()
+    card = (tmp_path / "demo" / "card.html").read_text()
+    assert "What went well" in card
+    assert "89" not in card  # a card has no score
 
 
 def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:

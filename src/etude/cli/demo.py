@@ -17,8 +17,9 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from etude.cli import demo_practice, logs, terminal
+from etude.cli import demo_practice, demo_report, logs, terminal
 from etude.cli.demo_practice import Practised
+from etude.cli.demo_report import Reported
 from etude.cli.errors import DemoBrokenError, DemoFolderTakenError
 from etude.cli.init import Made, Wish, set_up
 from etude.cli.installation import unusable
@@ -57,6 +58,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     duplicates_skipped: int
     recap: dict[str, Any]
     practice: Practised | msgspec.UnsetType = msgspec.UNSET
+    report: Reported | msgspec.UnsetType = msgspec.UNSET
 
 
 def demo(
@@ -64,7 +66,7 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Folder of what the demo makes.")] = Path("demo"),
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Practise, crash, lose the network, upload, read back; then two toys follow a lesson."""
+    """Practise, crash, lose the network, upload, read back; two toys follow a lesson; a report."""
     began_s = time.monotonic()
     folder = folder.absolute()
     _empty(folder)
@@ -82,8 +84,9 @@ def demo(
         state = _upload(journals, server.port, token)
         summary = _read_back(server.url, token, journal, shown, state)
         practised = _practise_on_toys(folder, settings, server.url, reader, started_at)
+        report = _report(folder, server.url, token, state.session_id, shown)
         server.stop()
-    summary = msgspec.structs.replace(summary, practice=practised)
+    summary = msgspec.structs.replace(summary, practice=practised, report=report)
     encoded = msgspec.json.format(msgspec.json.encode(summary), indent=2)
     replace_file(Files(), folder / "summary.json", encoded + b"\n", mode=0o644)
     seconds = round(time.monotonic() - began_s)
@@ -112,7 +115,8 @@ def _clear(folder: Path) -> None:
     (folder / MARK).touch()
     for part in ("server", "device", demo_practice.FOLDER):
         shutil.rmtree(folder / part, ignore_errors=True)
-    (folder / "summary.json").unlink(missing_ok=True)
+    for name in ("summary.json", demo_report.REPORT, demo_report.CARD):
+        (folder / name).unlink(missing_ok=True)
 
 
 async def _installation(settings: Settings, since: datetime) -> tuple[str, str]:
@@ -213,6 +217,16 @@ def _practise_on_toys(
     practised = demo_practice.practise(folder, settings, url, reader, began_at)
     _tell("practised", toys=len(demo_practice.TOYS), turns=practised.turns)
     return practised
+
+
+def _report(folder: Path, url: str, token: str, session_id: str, shown: Recap) -> Reported:
+    """Read the examiner's report of the violin session, and give its learner a card."""
+    language = terminal.locale()
+    report = demo_report.report_and_card(folder, url, token, session_id, shown, language)
+    score = "-" if report.overall_score is None else report.overall_score
+    files = {"report": folder / demo_report.REPORT, "card": folder / demo_report.CARD}
+    _tell("reported", score=score, **files)
+    return report
 
 
 def _get(client: HttpClient, path: str) -> dict[str, Any]:
