@@ -41,6 +41,7 @@ LONGEST_PAUSE_S: Final = 3600
 _USUAL_PAUSE_S: Final = 10
 _PRINTABLE: Final = range(0x21, 0x7F)
 _LAST_PORT: Final = 65535
+_LONGEST_NAME: Final = 100
 _NO_KEY: Final = "none"
 # What OpenAI's library may add of its own accord, from the environment.
 _NOT_OURS: Final = ("openai-organization", "openai-project")
@@ -314,6 +315,6 @@ def _read(body: bytes, model: str) -> Answer:
         raise LlmAnswerError(reason=f"cut_off_{choice.finish_reason}")
     return Answer(
         text=choice.message.content or "",
-        model=found.model or model,
+        model=(found.model or model)[:_LONGEST_NAME],
         usage=found.usage or Usage(),
     )
