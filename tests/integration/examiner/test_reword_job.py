@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from etude.cli.model import rewording
 from etude.clock import RandomIds
@@ -21,6 +22,7 @@ from etude.examiner.report import Report, read_report
 from etude.examiner.repository import RevisionRow
 from etude.examiner.reword_job import Reword
 from etude.examiner.shelf import RubricShelf
+from etude.examiner.tables import report
 from etude.examiner.verify import verify
 from etude.files import armed
 from etude.jobs import Handler, JobRow, JobState, Pace, RetryPolicy, Runner, find
@@ -100,6 +102,14 @@ class Workshop:
     async def reported(self) -> bool:
         return await self.row(1) is not None
 
+    async def revisions_of_all(self) -> dict[int, int]:
+        async with self.database.read() as connection:
+            rows = await connection.execute(select(report.c.session_key, report.c.revision))
+            return {row.session_key: row.revision for row in rows}
+
+    async def all_reported(self) -> bool:
+        return all((await self.revisions_of_all()).values())
+
     async def row(self, number: int) -> RevisionRow | None:
         async with self.database.read() as connection:
             return await repository.revision(connection, self.key, number)
@@ -142,13 +152,13 @@ class KilledError(Exception):
     """Stands for a kill at a crash point: the transaction is not committed."""
 
 
-def narratives(report: Report) -> list[tuple[str, str]]:
-    chain = report.examiner_assessment.evidence_chain
+def narratives(made: Report) -> list[tuple[str, str]]:
+    chain = made.examiner_assessment.evidence_chain
     return [(item.narrative, item.narrative_source) for item in chain]
 
 
-def scored(report: Report) -> int:
-    return sum(one.score is not None for one in report.examiner_assessment.evidence_chain)
+def scored(made: Report) -> int:
+    return sum(one.score is not None for one in made.examiner_assessment.evidence_chain)
 
 
 def test_a_faithful_rewording_becomes_the_next_revision(workshop: Any, run: Run) -> None:
@@ -182,6 +192,17 @@ def test_a_hanging_model_delays_nothing(workshop: Any, run: Run) -> None:
     made = workshop(model, until="reported", total_s=1000)
     (only,) = run(made.reports())
     assert {source for _, source in narratives(only)} == {"template"}
+
+
+def test_many_hanging_questions_delay_no_report(workshop: Any, school: School, run: Run) -> None:
+    """More sessions than the model's runner has places: each has its report all the same."""
+    sessions = [f"{SESSION}-{number}" for number in range(4)]
+    for name in sessions:
+        body = b"\n".join(LINES).replace(SESSION.encode(), name.encode()) + b"\n"
+        school.upload(school.device("toy-1"), name, body)
+    keys = {school.row(name).session_key for name in (*sessions, SESSION)}
+    made = workshop(FakeModel(usual=Hangs()), until="all_reported", total_s=1000)
+    assert run(made.revisions_of_all()) == dict.fromkeys(keys, 1)
 
 
 def test_a_model_that_always_hangs_is_given_up(workshop: Any, run: Run) -> None:
