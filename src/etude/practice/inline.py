@@ -15,7 +15,7 @@ from etude.practice.questions import EXACT_MATCH, Question, ask
 from etude.practice.records import EndReason, Prompt, Turn
 from etude.practice.speaking import Speaker
 from etude.practice.tasks import Task
-from etude.practice.voice import is_voice, packet_ms
+from etude.practice.voice import is_voice, lasts_ms
 
 PAUSE_S: Final = 1.0
 """How long an answer is left on the display before the next question."""
@@ -69,6 +69,8 @@ class Inline:
     def audio(self, packet: bytes, arrived_s: float) -> None:
         """Keep what is said while a question is open."""
         del arrived_s
+        if not lasts_ms(packet):  # no Opus
+            return
         if self._answer is not None and len(self._answer.packets) < MOST_PACKETS:
             self._answer.packets.append(packet)
             self._answer.heard = self._answer.heard or is_voice(packet)
@@ -158,7 +160,6 @@ class Inline:
             asr_text=answer.text,
             heard=answer.heard,
             packets=tuple(answer.packets),
-            frame_ms=round(packet_ms(answer.packets[0])) if answer.packets else 0,
             duration_ms=0,
             window_ms=min(open_ms, self._task.window_ms or open_ms),
             detail=detail,

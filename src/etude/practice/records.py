@@ -102,7 +102,6 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
         asr_text: what was recognised, None = nothing.
         heard: whether voice came in the window.
         packets: the Opus packets of the window and its grace, in order of arrival.
-        frame_ms: what each of them lasts.
         duration_ms: of the clip, as reported or measured.
         window_ms: how long the window was open.
         detail: of an inline task: question, answer, `exact_match_v1`.
@@ -114,7 +113,6 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     asr_text: str | None
     heard: bool
     packets: tuple[bytes, ...]
-    frame_ms: int
     duration_ms: int
     window_ms: int
     detail: Mapping[str, Any] | None = None

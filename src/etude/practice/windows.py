@@ -9,7 +9,7 @@ import math
 from typing import Any, Final
 
 from etude.practice.records import LISTEN_RATIO_MAX, LISTEN_RATIO_MIN, WINDOW_MIN_MS, Turn
-from etude.practice.voice import is_voice, packet_ms
+from etude.practice.voice import is_voice, lasts_ms
 
 GRACE_S: Final = 0.4
 """How long after its end what arrives late still belongs to a window."""
@@ -57,16 +57,17 @@ class Window:
         return self.opened_s <= at_s <= self.closes_s + GRACE_S
 
     def hear(self, packet: bytes, arrived_s: float) -> None:
-        """Keep a packet; more than a microphone can fill is dropped.
+        """Keep a packet; what is no Opus, and more than a microphone can fill, is dropped.
 
         What arrives in the grace is kept, for it may be the last syllable; it counts as heard only
         if it was spoken before the end.
         """
-        if self._kept_ms > self.length_ms + GRACE_S * 1000 + QUEUE_MS:
+        packet_ms = lasts_ms(packet)
+        if not packet_ms or self._kept_ms > self.length_ms + GRACE_S * 1000 + QUEUE_MS:
             return
         if is_voice(packet) and not self._spoken_after_end(arrived_s):
             self.heard = True
-        self._kept_ms += packet_ms(packet)
+        self._kept_ms += packet_ms
         self._packets.append(packet)
         if arrived_s <= self.closes_s:
             self._spoken_from_s = min(self._spoken_from_s, arrived_s - self._kept_ms / 1000)
@@ -95,7 +96,6 @@ class Window:
             asr_text=self.text,
             heard=self.heard,
             packets=tuple(self._packets),
-            frame_ms=round(packet_ms(self._packets[0])) if self._packets else 0,
             duration_ms=self.duration_ms,
             window_ms=self.length_ms,
             detail=detail,

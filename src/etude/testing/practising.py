@@ -45,7 +45,6 @@ def turn_of(step: int, packets: Sequence[bytes] = (), asr_text: str | None = Non
         asr_text=asr_text,
         heard=bool(packets),
         packets=tuple(packets),
-        frame_ms=60,
         duration_ms=1000,
         window_ms=1200,
     )

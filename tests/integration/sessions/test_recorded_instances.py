@@ -34,7 +34,6 @@ def said(step: int, text: str | None, detail: dict[str, Any] | None = None) -> T
         asr_text=text,
         heard=text is not None,
         packets=(),
-        frame_ms=60,
         duration_ms=3000,
         window_ms=3600,
         detail=detail,

@@ -427,7 +427,6 @@ def turn(step_index: int, *, heard: bool) -> Turn:
         asr_text=None,
         heard=heard,
         packets=(),
-        frame_ms=60,
         duration_ms=1000,
         window_ms=1200,
     )
