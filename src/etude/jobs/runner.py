@@ -99,7 +99,10 @@ class Runner:
 
     async def wait(self) -> None:
         """Return when the runner was stopped; raise what broke it, if something did."""
-        await asyncio.gather(*self._loops)
+        # Not `gather`: whoever gives up waiting would cancel the loops, and running jobs their lease.
+        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_EXCEPTION)
+        for loop in done:
+            loop.result()
 
     async def stop(self, grace_s: float = 10.0) -> None:
         """Claim nothing more, let running jobs end for `grace_s`, put the others back."""

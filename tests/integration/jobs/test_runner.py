@@ -712,3 +712,32 @@ def test_rows_of_done_jobs_go_after_a_week(
             await until(only_the_dead_is_there)
 
     run(main())
+
+
+def test_a_waiter_that_gives_up_costs_no_lease(
+    run: Run, database: Database, clock: ManualClock
+) -> None:
+    """Whoever waits for a runner may be cancelled, as at a stop: running jobs are still prolonged."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Job) -> None:
+        begun.set()
+        await go_on.wait()
+
+    async def prolonged(lease_us: int) -> bool:
+        return bool((await row_of(database, "slow")).lease_until_us > lease_us)
+
+    async def main() -> None:
+        await ask(database, clock, "slow")
+        async with running(database, {"slow": slow}, clock=clock) as runner:
+            await begun.wait()
+            waiting = asyncio.create_task(runner.wait())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            lease_us = (await row_of(database, "slow")).lease_until_us
+            clock.advance(0.2)
+            await until(partial(prolonged, lease_us))
+            go_on.set()
+            await until_state(database, "slow", JobState.DONE)
+
+    run(main())
