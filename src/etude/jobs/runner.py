@@ -99,7 +99,7 @@ class Runner:
 
     async def wait(self) -> None:
         """Return when the runner was stopped; raise what broke it, if something did."""
-        # Not `gather`: whoever gives up waiting would cancel the loops, and running jobs their lease.
+        # Not `gather`: who gives up waiting would cancel the loops, and running jobs their lease.
         done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_EXCEPTION)
         for loop in done:
             loop.result()

@@ -717,7 +717,7 @@ def test_rows_of_done_jobs_go_after_a_week(
 def test_a_waiter_that_gives_up_costs_no_lease(
     run: Run, database: Database, clock: ManualClock
 ) -> None:
-    """Whoever waits for a runner may be cancelled, as at a stop: running jobs are still prolonged."""
+    """Whoever waits for a runner may be cancelled: jobs that run are still prolonged."""
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(_: Job) -> None:
