@@ -214,7 +214,9 @@ def _practise_on_toys(
 ) -> Practised:
     """Let two toys follow their lessons, and say what came of it."""
     logs.configure("error", process="demo")
-    practised = demo_practice.practise(folder, settings, url, reader, began_at)
+    practised = demo_practice.practise(
+        folder, settings, url, token=reader, learner_id=LEARNER, began_at=began_at
+    )
     _tell("practised", toys=len(demo_practice.TOYS), turns=practised.turns)
     return practised
 

@@ -109,7 +109,13 @@ async def furnish(work: UnitOfWork, learner_id: str, since: datetime) -> str:
 
 
 def practise(
-    folder: Path, server: Settings, server_url: str, token: str, began_at: datetime
+    folder: Path,
+    server: Settings,
+    server_url: str,
+    *,
+    token: str,
+    learner_id: str,
+    began_at: datetime,
 ) -> Practised:
     """Let both toys follow their lessons, and read back what web has of it.
 
@@ -118,6 +124,7 @@ def practise(
         server: the server's settings: whose keys are used.
         server_url: where web is.
         token: from `furnish`.
+        learner_id: as given to `furnish`.
         began_at: when the lessons begin: some minutes ago, for their time jumps ahead.
 
     Raises:
@@ -138,6 +145,8 @@ def practise(
             install_lesson(check_lesson(lesson), settings.lessons, toy.app_id, toy.task_id)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         instances = runner.run(_practise(settings, server_url, token, began_at))
+    for instance in instances:
+        _check(instance, learner_id)
     return Practised(
         turns=sum(len(one["turns"]) for one in instances),
         metrics=sum(len(turn["metrics"]) for one in instances for turn in one["turns"]),
@@ -211,21 +220,19 @@ async def _until_uploaded(url: str, token: str) -> list[dict[str, Any]]:
                 break
             _require(loop.time() < until_s, "lesson")
             await asyncio.sleep(_LOOK_S)
-        wholes = [
+        return [
             await asyncio.to_thread(_get, client, f"/task/instance/{head['id']}")
             for head in heads["items"]
         ]
-    for whole in wholes:
-        _check(whole)
-    return wholes
 
 
-def _check(instance: Mapping[str, Any]) -> None:
+def _check(instance: Mapping[str, Any], learner_id: str) -> None:
     texts = list(_texts(instance["app_id"]))
     turns = instance["turns"]
     _require([turn["step_index"] for turn in turns] == list(range(len(texts))), "turns")
     _require([turn["expected_text"] for turn in turns] == texts, "texts")
     _require(all(turn["audio_id"] for turn in turns), "recordings")
+    _require(instance["learner_id"] == learner_id, "learner")
 
 
 def _texts(app_id: str) -> Iterator[str]:
