@@ -30,7 +30,6 @@ from etude.sessions.errors import (
     SessionUnknownError,
 )
 from etude.sessions.ownership import writable
-from etude.sessions.records import SessionRow
 from etude.store.errors import StoreUnavailable
 from etude.web.auth import principal_of
 from etude.web.declared import Access, declared
@@ -69,8 +68,7 @@ async def make_card(
     """Make a card of a session; its address opens without an account and goes into a QR code."""
     reading.check_session_id(session_id)
     services = services_of(request)
-    async with services.database.read() as connection:
-        await writable(connection, principal_of(request), session_id)
+    await _own(request, session_id)
     async with services.database.transaction() as work:
         session = (await repository.lock(work, [session_id])).get(session_id)
         if session is None:
@@ -111,15 +109,27 @@ async def revoke_card(request: HttpRequest, session_id: SessionId, card_id: Card
         )
 
 
-async def _revocable(request: HttpRequest, session_id: str) -> SessionRow:
-    """Whoever may write to the session, and whoever may do everything."""
+async def _revocable(request: HttpRequest, session_id: str) -> None:
+    """Let through whose session it is, and whoever may do everything."""
     services, principal = services_of(request), principal_of(request)
     if _operates(principal):
-        return await reading.readable(
-            services.database, principal, session_id, services.clock.now()
-        )
-    async with services.database.read() as connection:
-        return await writable(connection, principal, session_id)
+        now = services.clock.now()
+        await reading.readable(services.database, principal, session_id, now)
+    else:
+        await _own(request, session_id)
+
+
+async def _own(request: HttpRequest, session_id: str) -> None:
+    """Let through who recorded the session, and the learner who practised.
+
+    Raises:
+        SessionUnknownError, SessionErasedError, SessionForeignError: as they say.
+    """
+    principal = principal_of(request)
+    async with services_of(request).database.read() as connection:
+        session = await repository.find(connection, session_id)
+        if session is None or (principal.kind, principal.key) != ("learner", session.learner_key):
+            await writable(connection, principal, session_id)
 
 
 def _operates(principal: Principal) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import importlib
 import json
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import RandomIds
@@ -427,3 +429,20 @@ def test_a_journey_is_ones_own(school: School, worker: Worker) -> None:
     assert [one.session_id for one in context.sessions] == ["s1"]
     assert [one.session_id for one in report(school, "s1").journey_context.sessions] == []
     assert msgspec.to_builtins(report(school, "s3").inputs)["history"][0]["session_id"] == "s1"
+
+
+def test_sessions_from_before_there_were_reports_get_theirs(school: School, worker: Worker) -> None:
+    """The upgrade asks for every session that is over, and for no open one."""
+    send(school, "s1", *violin("s1"))
+    send(school, "s2", *violin("s2")[:-1])
+    ask = importlib.import_module("etude.store.migrations.versions.0008_reports")._ASK
+
+    async def upgrade() -> None:
+        async with school.database.transaction() as work:
+            await work.connection.execute(text("DELETE FROM report"))
+            await work.connection.execute(text("DELETE FROM job"))
+            await work.connection.execute(text(ask))
+
+    school.run(upgrade())
+    assert worker.work() == 1
+    assert len(notes(school, "s1")) == 1

@@ -10,9 +10,21 @@ _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _ID = sa.String(128).with_variant(sa.String(128, collation="C"), "postgresql")
 
 
+# Sessions that ended before there were reports get theirs too.
+_ASK = """
+INSERT INTO job
+    (kind, key, args, state, attempts, fence, run_after_us, created_us, updated_us)
+SELECT 'examiner.examine', CAST(session_key AS VARCHAR(20)),
+    '{"session_key":' || CAST(session_key AS VARCHAR(20)) || '}', 'queued', 0, 0,
+    last_received_us, last_received_us, last_received_us
+FROM session WHERE status <> 'open'
+"""
+
+
 def upgrade() -> None:
     _reports()
     _cards()
+    op.execute(sa.text(_ASK))
 
 
 def _reports() -> None:
