@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 DEADLINE_S: Final = 60.0
 _IMPORTED: Final = (
     "etude.cli.app",
+    "etude.cli.gateway",
     "etude.cli.serve",
     "etude.edge.outbox",
     "etude.store.postgresql",
