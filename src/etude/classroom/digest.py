@@ -213,10 +213,15 @@ def _all_text(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Yield what is said; what kind of thing says it is not."""
     if isinstance(value, str) and value:
         yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in {"type", "rubric"}:
+                yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
             yield from _texts(inner)
 
 

@@ -119,6 +119,12 @@ class ClassroomReferenceError(ClassroomMistakeError):
     code = "CLASSROOM_REFERENCE"
 
 
+class ClassroomFileMissingError(ClassroomMistakeError):
+    """A reference leads to a file that is not beside the classroom."""
+
+    code = "CLASSROOM_FILE_MISSING"
+
+
 class ClassroomLinkError(ClassroomMistakeError):
     """A link leads elsewhere than to a page of the web or a slide."""
 

@@ -1,5 +1,6 @@
 """The kinds of values that a classroom is made of, each with its bounds."""
 
+import re
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -11,7 +12,8 @@ _COLOUR: Final = (
     r"^(#[0-9a-fA-F]{3,8}|[a-zA-Z]{1,32}|(rgb|hsl)a?\([0-9., %/]{1,60}\))" + END
 )  # no `url(…)`: a colour asks nobody for anything
 
-ClassroomId = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}" + END)]
+CLASSROOM_ID: Final = re.compile(r"^[a-zA-Z0-9_-]{1,64}" + END)
+ClassroomId = Annotated[str, Meta(pattern=CLASSROOM_ID.pattern)]
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]{1,128}" + END)]
 Label = Annotated[str, Meta(max_length=200)]
 Title = Annotated[str, Meta(min_length=1, max_length=300)]

@@ -120,7 +120,8 @@ def element_text(element: Element) -> Json:  # noqa: PLR0911 - one line a kind
     if isinstance(element, LatexElement):
         return verbatim(element.latex)
     if isinstance(element, CodeElement):
-        return [element.language, *(verbatim(line.content) for line in element.lines)]
+        lines = [verbatim(line.content) for line in element.lines]
+        return {"type": element.language, "code": lines}
     if isinstance(element, ImageElement):
         return prose(element.alt) if element.alt else None
     return None
@@ -154,7 +155,7 @@ def quiz_text(content: QuizContent) -> Json:
 def activity_text(content: InteractiveContent) -> Json:
     """Return what an activity says: the words of its page, and of its configuration."""
     return {
-        "kind": content.widget_type,
+        "type": content.widget_type,
         "page": markup(content.html or ""),
         "config": spoken(content.widget_config or {}),
     }
@@ -163,7 +164,7 @@ def activity_text(content: InteractiveContent) -> Json:
 def practice_text(content: PracticeContent) -> Json:
     """Return what is practised: texts, ratio, and the embedded rubric's hash (`rulings.md` 34)."""
     return {
-        "app": content.app,
+        "type": content.app,
         "texts": [prose(clip.text) for clip in content.clips],
         "ratio": content.listen_ratio,
         "rubric": None if content.rubric is None else rubric_hash(content.rubric),
@@ -189,7 +190,10 @@ def project_text(project: Project) -> Json:
                 for one in scenario.characters
             ],
         },
-        "roles": [_prose_of(role, "type name description") for role in project.roles],
+        "roles": [
+            {"type": role.type, "texts": _prose_of(role, "name description")}
+            for role in project.roles
+        ],
         "milestones": [
             _milestone_text(one) for one in sorted(project.milestones, key=lambda one: one.order)
         ],
@@ -200,7 +204,7 @@ def _milestone_text(milestone: Milestone) -> Json:
     check = milestone.synthesis_check
     return {
         "texts": _prose_of(milestone, "title description briefing completion_criteria debrief"),
-        "stage": milestone.scenario_stage,
+        "type": milestone.scenario_stage,
         "check": prose(check.core_concept) if check else "",
         "documents": [spoken(document) for document in milestone.documents],
         "tasks": [
@@ -213,30 +217,30 @@ def _milestone_text(milestone: Milestone) -> Json:
 def action_text(action: Action) -> Json:
     """Return what an action says or writes; None if it says nothing."""
     if isinstance(action, Speech):
-        return ["speech", prose(action.text)]
+        return {"speech": prose(action.text)}
     if isinstance(action, Discussion):
-        return ["discussion", prose(action.topic), prose(action.prompt or "")]
+        return {"discussion": [prose(action.topic), prose(action.prompt or "")]}
     if isinstance(action, WidgetSetState):
-        return ["state", spoken(action.state), prose(action.content or "")]
+        return {"state": spoken(action.state), "said": prose(action.content or "")}
     if isinstance(action, WidgetHighlight | WidgetAnnotation | WidgetReveal):
-        return ["widget", prose(action.content)] if action.content else None
+        return {"widget": prose(action.content)} if action.content else None
     return _written(action)
 
 
 def _written(action: Action) -> Json:  # noqa: PLR0911 - one line a kind
     """Return what an action writes on the board."""
     if isinstance(action, WbDrawText):
-        return ["board", verbatim(action.content)]
+        return {"board": verbatim(action.content)}
     if isinstance(action, WbDrawLatex):
-        return ["formula", verbatim(action.latex)]
+        return {"formula": verbatim(action.latex)}
     if isinstance(action, WbDrawTable):
-        return ["table", [[prose(cell) for cell in row] for row in action.data]]
+        return {"table": [[prose(cell) for cell in row] for row in action.data]}
     if isinstance(action, WbDrawChart):
-        return ["chart", chart_text(action.data)]
+        return {"chart": chart_text(action.data)}
     if isinstance(action, WbDrawCode):
-        return ["code", action.language, verbatim(action.code)]
+        return {"type": action.language, "code": verbatim(action.code)}
     if isinstance(action, WbEditCode):
-        return ["edit", action.operation, verbatim(action.content or "")]
+        return {"type": action.operation, "edit": verbatim(action.content or "")}
     return None
 
 

@@ -86,22 +86,26 @@ def classroom_from(document: dict[str, Any]) -> Classroom:
     Raises:
         ClassroomInvalidError: its parts are the mistakes.
     """
+    found = all_mistakes(document)
+    if found:
+        raise ClassroomInvalidError(*found[:MAX_TOLD], mistakes=len(found))
+    return msgspec.convert(document, Classroom)
+
+
+def all_mistakes(document: dict[str, Any]) -> list[ClassroomMistakeError]:
+    """Return the mistakes of a plain document: of its shape, else of its rules."""
     try:
         classroom = msgspec.convert(document, Classroom)
     except msgspec.ValidationError as error:
-        raise _invalid(shape_mistakes(document, Classroom) or [_unplaced(error)]) from error
+        return shape_mistakes(document, Classroom) or [_unplaced(error)]
     except RecursionError as error:
         raise ClassroomNotJsonError(reason="nested too deeply") from error
-    found = list(islice(mistakes_of(classroom), _COUNTED))
-    if found:
-        raise _invalid(found)
-    return classroom
+    return list(islice(mistakes_of(classroom), _COUNTED))
 
 
 def shape_mistakes(value: object, shape: type[Any]) -> list[ClassroomMistakeError]:
     """Return every mistake that keeps `value` from being of `shape`, a part of a classroom."""
-    found = check(Document(value, {}), shape)
-    return [_error_of(mistake) for mistake in found[:_COUNTED]]
+    return [_error_of(mistake) for mistake in check(Document(value, {}), shape, most=_COUNTED)]
 
 
 def _error_of(mistake: Mistake) -> ClassroomMistakeError:
@@ -111,7 +115,3 @@ def _error_of(mistake: Mistake) -> ClassroomMistakeError:
 def _unplaced(error: msgspec.ValidationError) -> ClassroomMistakeError:
     """Say what msgspec found and the comparison did not."""
     return ClassroomOutOfBoundsError(path="/", reason=str(error)[:300])
-
-
-def _invalid(found: list[ClassroomMistakeError]) -> ClassroomInvalidError:
-    return ClassroomInvalidError(*found[:MAX_TOLD], mistakes=len(found))

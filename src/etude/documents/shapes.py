@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -10,11 +11,17 @@ from msgspec import inspect
 from etude.documents.reading import Document, Mistake, Path
 
 
-def check(document: Document, shape: type[Any]) -> list[Mistake]:
-    """Compare a document with `shape`, a struct; return every mistake, in the order of lines."""
+def check(document: Document, shape: type[Any], *, most: int | None = None) -> list[Mistake]:
+    """Compare a document with `shape`, a struct; return every mistake, in the order of lines.
+
+    Args:
+        document: what was read.
+        shape: what it should be.
+        most: look for so many mistakes at most (documents of strangers may have millions).
+    """
     if document.value is None and document.mistakes:
         return []
-    found = _compare(document.value, inspect.type_info(shape), ())
+    found = islice(_compare(document.value, inspect.type_info(shape), ()), most)
     return sorted(
         (document.mistake(path, kind, **params) for path, kind, params in found),
         key=lambda mistake: mistake.line,
@@ -114,7 +121,7 @@ def _compare_list(
         yield path, "not_a", {"wanted": "list"}
         return
     yield from _compare_size(len(value), shape, path)
-    for index, inner in enumerate(value):
+    for index, inner in enumerate(value[: shape.max_length]):
         yield from _compare(inner, shape.item_type, (*path, index))
 
 
