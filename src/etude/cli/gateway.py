@@ -10,6 +10,7 @@ import resource
 import socket
 from collections.abc import AsyncIterator, Coroutine, Generator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -19,12 +20,15 @@ from etude.cli import listening
 from etude.cli.installation import keys_folder
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, Ids, RandomIds, SystemClock
+from etude.edge.locks import FolderLock
+from etude.files import Files
 from etude.gateway.activation import Activations
 from etude.gateway.collector import collecting_calmly
 from etude.gateway.command_ledger import CommandLedger
 from etude.gateway.commands import CommandRunner
 from etude.gateway.connection import DeviceConnection
 from etude.gateway.control import Control
+from etude.gateway.errors import GatewayRunningError
 from etude.gateway.known_devices import FILE as KNOWN_DEVICES
 from etude.gateway.known_devices import KnownDevices
 from etude.gateway.link import GatewayLink
@@ -70,6 +74,7 @@ async def run(settings: Settings) -> None:
     """Serve devices until SIGTERM or SIGINT.
 
     Raises:
+        GatewayRunningError: another gateway works with this data folder.
         DevicePortError, AddressUnusableError: a port cannot be listened on.
         KeyUnreadableError: a key is missing; `etude init` makes it.
     """
@@ -100,6 +105,7 @@ async def open_gateway(
     """
     clock, ids = clock or SystemClock(), ids or RandomIds()
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(_only_one(settings.gateway))
         journals = settings.gateway / "journals"
         token = read_gateway_token(settings.data)
         uploads = Uploads(journals, settings.own_url, token, clock=clock)
@@ -121,6 +127,12 @@ async def open_gateway(
             recorder=recorder,
             uploads=uploads,
         )
+
+
+def _only_one(folder: Path) -> FolderLock:
+    """Keep other gateways out: two would resume each other's sessions and forget commands."""
+    Files().make_folder(folder)
+    return FolderLock(folder, lambda: GatewayRunningError(path=str(folder)))
 
 
 def _provisioning(settings: Settings, clock: Clock, ids: Ids) -> tuple[Provisioning, KnownDevices]:

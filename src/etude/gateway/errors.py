@@ -1,6 +1,6 @@
 """What can go wrong between the gateway and a device. Messages: `i18n/*/gateway.toml`."""
 
-from etude.errors import InvalidError, MalformedError, TooLargeError
+from etude.errors import ConflictError, InvalidError, MalformedError, TooLargeError
 
 
 class DeviceFrameError(MalformedError):
@@ -31,3 +31,9 @@ class DevicePortError(InvalidError):
     """The address for device sockets cannot be listened on."""
 
     code = "DEVICE_PORT_UNUSABLE"
+
+
+class GatewayRunningError(ConflictError):
+    """Another gateway works with this data folder; each needs one of its own."""
+
+    code = "GATEWAY_RUNNING"

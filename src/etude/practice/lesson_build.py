@@ -24,7 +24,7 @@ from etude.practice.lesson_findings import (
     text_findings,
     warning,
 )
-from etude.practice.lesson_folders import LARGEST_TEXT_BYTES, byte_order
+from etude.practice.lesson_folders import LARGEST_TEXT_BYTES, MOST_CLIPS, byte_order
 from etude.practice.tasks import IDENTIFIER
 from etude.speech.audio import read_audio
 from etude.speech.errors import SoundLibraryMissingError
@@ -93,12 +93,15 @@ def check_lesson(folder: Path, lesson_id: str | None = None) -> CheckedLesson:
     names = list(_visible_files(folder, findings))
     if not any(is_clip(one) or is_text(one) for one in names):
         findings.append(error("lesson_empty", name))
+    clip_names = list(filter(is_clip, names))
+    if len(clip_names) > MOST_CLIPS:
+        findings.append(error("lesson_too_large", name, clips=len(clip_names), limit=MOST_CLIPS))
     findings += name_findings(names)
     texts = {Path(one).stem: _read_text(folder / one, findings) for one in names if is_text(one)}
     sounds = [
         sound
-        for one in names
-        if is_clip(one) and (sound := _measure(folder / one, findings)) is not None
+        for one in clip_names[:MOST_CLIPS]
+        if (sound := _measure(folder / one, findings)) is not None
     ]
     findings += sound_findings(sounds)
     clips = tuple(_built(sound, texts.get(Path(sound.name).stem) or "") for sound in sounds)

@@ -17,6 +17,8 @@ from etude.speech.audio import SUFFIXES
 LESSONS: Final = "lessons"
 TEXT_SUFFIX: Final = ".txt"
 LARGEST_TEXT_BYTES: Final = 8_192
+MOST_CLIPS: Final = 500
+"""Of one lesson. All are encoded, and held in memory, before the first one plays."""
 _LONGEST_NAME_BYTES: Final = 255
 _BOM: Final = "\ufeff"
 

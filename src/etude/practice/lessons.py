@@ -10,13 +10,14 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
 from etude.errors import EtudeError
 from etude.practice.lesson_folders import (
     LESSONS,
+    MOST_CLIPS,
     byte_order,
     clip_files,
     is_plain,
@@ -36,6 +37,7 @@ _log = structlog.get_logger(__name__)
 _THREADS: Final = 2
 
 _Identity = tuple[int, int, int]
+_Clip = TypeVar("_Clip")
 
 
 class Lessons:
@@ -124,7 +126,7 @@ class Lessons:
                 _report(clip.path, error)
 
     def _clips_in(self, task: Task, lesson_id: str, folder: Path) -> Iterator[Clip]:
-        for index, found in enumerate(clip_files(folder)):
+        for index, found in enumerate(_bounded(lesson_id, clip_files(folder))):
             measured_ms = self._duration_ms(found.path)
             if measured_ms is None:
                 continue
@@ -139,7 +141,7 @@ class Lessons:
     def _card_clips(self, task: Task, lesson_id: str, names: Iterable[str]) -> Iterator[Clip]:
         folder = lesson_folder(self._root, task.app_id, task.task_id, lesson_id)
         own = {found.name: found for found in clip_files(folder)} if folder else {}
-        for index, name in enumerate(sorted(names, key=byte_order)):
+        for index, name in enumerate(_bounded(lesson_id, sorted(names, key=byte_order))):
             file = own[name].path if name in own else None
             beside = read_text((folder / name).with_suffix(".txt")) if folder else None
             yield Clip(
@@ -183,6 +185,15 @@ def _lesson(task: Task, lesson_id: str, clips: Iterable[Clip]) -> Lesson | None:
     if not found:
         return None
     return Lesson(app_id=task.app_id, task_id=task.task_id, lesson_id=lesson_id, clips=found)
+
+
+def _bounded(lesson_id: str, clips: list[_Clip]) -> list[_Clip]:
+    """Return at most `MOST_CLIPS`: a folder that nobody has checked may hold anything."""
+    if len(clips) > MOST_CLIPS:
+        _log.warning(
+            "a lesson is cut short", action="lesson.cut", lesson_id=lesson_id, clips=len(clips)
+        )
+    return clips[:MOST_CLIPS]
 
 
 def _card_path(task: Task, lesson_id: str, name: str) -> str:

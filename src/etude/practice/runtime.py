@@ -97,6 +97,7 @@ class DevicePractice:
         self._running: Running | None = None
         self._held: Prepared | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._resuming: Unfinished | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._woken_until_s = -1.0
 
@@ -236,7 +237,7 @@ class DevicePractice:
         self._leave(EndReason.PREEMPTED)
         if task.mode is Mode.CHAT:
             return
-        self._task = task
+        self._task, self._resuming = task, unfinished
         self._starting = self._spawn(self._prepare(task, wish, unfinished))
 
     async def _prepare(self, task: Task, wish: Wish, unfinished: Unfinished | None) -> None:
@@ -263,7 +264,7 @@ class DevicePractice:
 
     def _stay(self, task: Task, prompt: Prompt | None) -> None:
         """Stay in chat: the task has nothing to do."""
-        self._task = self._starting = None
+        self._task = self._starting = self._resuming = None
         if prompt is not None:
             _log.warning("nothing to play", action="lesson.missing", task_id=task.task_id)
             self._speaker.say(prompt, task.language)
@@ -271,7 +272,7 @@ class DevicePractice:
     def _begin(
         self, task: Task, wish: Wish, prepared: Prepared | None, unfinished: Unfinished | None
     ) -> None:
-        self._starting = None
+        self._starting = self._resuming = None
         self._held = prepared
         if unfinished is None and task.enter_prompt:
             self._device.show(task.enter_prompt)
@@ -299,6 +300,7 @@ class DevicePractice:
         self._cancel_start()
         if self._running is None:
             self._task = None
+            self._end_unresumed(reason)
             return
         running = self._running
         try:
@@ -306,6 +308,16 @@ class DevicePractice:
         finally:
             if self._running is running:
                 self._task = self._running = self._held = None
+
+    def _end_unresumed(self, reason: EndReason) -> None:
+        """End the session that was about to go on: it would come back at every reconnect."""
+        unfinished, self._resuming = self._resuming, None
+        if unfinished is None:
+            return
+        try:
+            self._room.recorder.resume(unfinished).end(reason)
+        except Exception:  # noqa: BLE001 - a broken record never keeps a learner from practising
+            _log.exception("a session stays open", action="record.failed")
 
     def _cancel_start(self) -> None:
         starting, self._starting = self._starting, None

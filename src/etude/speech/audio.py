@@ -126,6 +126,8 @@ def _opened(path: Path) -> Iterator[Any]:
         raise AudioUnknownError(file=path.name) from error
     except OSError as error:
         raise AudioUnreadableError(file=path.name, reason=error.strerror or "?") from error
+    if size_bytes == 0:
+        raise AudioEmptyError(file=path.name)
     if size_bytes > LARGEST_BYTES:
         raise AudioTooLongError(file=path.name, limit_s=LONGEST_MS // 1000)
     try:

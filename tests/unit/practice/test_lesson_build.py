@@ -95,6 +95,21 @@ def test_nothing_in_the_folder_is_changed_by_looking(lesson: Lesson) -> None:
     assert {path.name for path in folder.iterdir()} - {p.name for p in before} == {"lesson.json"}
 
 
+def test_a_folder_of_thousands_is_no_lesson(lesson: Lesson) -> None:
+    """All of it would be encoded before the first clip plays."""
+    folder = lesson("one")
+    for number in range(2, 503):
+        (folder / f"{number:03}.mp3").touch()
+    assert ("unit01", "lesson_too_large") in codes(folder)
+
+
+def test_a_clip_of_no_bytes_is_told_to_be_empty(lesson: Lesson) -> None:
+    """It is there and a file, so the finding says what is wrong with it."""
+    folder = lesson("one", "two")
+    (folder / "02.mp3").write_bytes(b"")
+    assert codes(folder) == [("02.mp3", "audio_empty")]
+
+
 def test_an_empty_folder_is_no_lesson(tmp_path: Path) -> None:
     """It is said, instead of an empty manifest."""
     (tmp_path / "unit01").mkdir()

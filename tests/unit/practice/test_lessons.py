@@ -101,6 +101,16 @@ def test_a_folder_without_a_clip_to_play_is_passed_over(write: Write, lessons: L
     assert found.lesson_id == "c"
 
 
+def test_a_lesson_ends_after_so_many_clips(lessons: Lessons) -> None:
+    """A card may hold thousands: what is played fits into memory, and the rest is logged."""
+    paths = [f"/english/shadowing/lessons/unit01/{number:04}.mp3" for number in range(4000)]
+    with capture_logs() as logs:
+        lesson = lessons.on_card(task(), paths)
+    assert lesson is not None
+    assert [clip.name for clip in lesson.clips][-1] == "0499.mp3"
+    assert [one["action"] for one in logs] == ["lesson.cut"]
+
+
 def test_without_lessons_there_is_none(lessons: Lessons) -> None:
     """A data folder without lessons is an ordinary one."""
     assert lessons.first(task()) is None

@@ -571,6 +571,38 @@ def test_a_lesson_that_has_changed_is_not_resumed() -> None:
     run(play)
 
 
+@pytest.mark.parametrize(
+    ("detected", "reason"),
+    [
+        ("[voice_entry]start reading", EndReason.PREEMPTED),
+        ("[app_task]chat", EndReason.PREEMPTED),
+        ("stop reading", EndReason.EXIT_PHRASE),
+    ],
+)
+def test_what_comes_before_a_resume_ends_the_session_that_would_go_on(
+    detected: str, reason: EndReason
+) -> None:
+    """Else it stays open, and the next connection resumes what somebody has already left."""
+
+    async def play() -> None:
+        bench = Bench(connect=False)
+        start = SessionStart(
+            device_id=bench.toy.device_id,
+            app_id="english_learning",
+            task_id="shadowing",
+            mode=Mode.SHADOWING,
+        )
+        bench.notebook.left = Unfinished(
+            session_id="lost", start=start, next_step=1, disconnected_at_s=0.0
+        )
+        bench.toy.connect(bench.practice)
+        bench.toy.say(detected)
+        lost = bench.notebook.recordings[0]
+        assert (lost.session_id, lost.notes) == ("lost", [("end", reason)])
+
+    run(play)
+
+
 @pytest.mark.parametrize("at_s", [0.001, 0.5, 1.6, 20.0])
 @pytest.mark.parametrize("reason", [CloseReason.DEVICE_LEFT, CloseReason.REPLACED])
 def test_nothing_happens_after_the_connection_is_gone(at_s: float, reason: CloseReason) -> None:
