@@ -174,12 +174,6 @@ class Settings(BaseSettings):
     llm_model: Annotated[str, Field(min_length=1)] | None = None
     """Name of the model at that address."""
 
-    log_level: LogLevel = "info"
-    """The least serious lines that are logged."""
-
-    log_format: LogFormat = "auto"
-    """`json`, one object a line; `console` for people; `auto`: console on a terminal, else json."""
-
     speech_processes: Annotated[int, Field(ge=0, le=64)] = Field(
         default_factory=default_speech_processes
     )
@@ -199,6 +193,12 @@ class Settings(BaseSettings):
 
     speech_key: SecretStr | None = None
     """What these servers want as a bearer token, if anything. Never logged or shown."""
+
+    log_level: LogLevel = "info"
+    """The least serious lines that are logged."""
+
+    log_format: LogFormat = "auto"
+    """`json`, one object a line; `console` for people; `auto`: console on a terminal, else json."""
 
     public_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
     """Where people reach this server (behind a proxy), for links in cards and QR codes."""

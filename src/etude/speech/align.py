@@ -5,6 +5,7 @@ while (0.1 to 0.3 s an utterance), so it runs in the pool's processes and nowher
 """
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -177,7 +178,11 @@ class SphinxAligner:
         return found if len(found) == len(words) else None
 
     def _pass(self, samples: bytes) -> None:
-        self._decoder.start_stream()
+        with warnings.catch_warnings():
+            # Without this the estimate of noise, and so every number, depends on what came before;
+            # the library calls it unnecessary.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._decoder.start_stream()
         self._decoder.start_utt()
         self._decoder.process_raw(samples, full_utt=True)
         self._decoder.end_utt()

