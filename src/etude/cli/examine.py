@@ -17,7 +17,7 @@ from etude.cli import exits, terminal
 from etude.cli.event_file import STDIN, read_events
 from etude.cli.examined_sessions import stored_session
 from etude.cli.installation import settings_for
-from etude.cli.local import DataOption
+from etude.cli.local import DataOption, Local, TimeOption, with_database
 from etude.clock import RandomIds, SystemClock
 from etude.edge.reader import JournalFolder
 from etude.events.errors import EventFileUnknownError, LineError
@@ -27,6 +27,7 @@ from etude.examiner.examining import make_report
 from etude.examiner.journey import EarlierSession
 from etude.examiner.page import render_page
 from etude.examiner.report import Report, as_earlier, read_report, report_bytes
+from etude.examiner.rescoring import rescore
 from etude.examiner.verify import Verification, verify
 from etude.files import Files, replace_file
 from etude.i18n import LOCALES, text
@@ -49,8 +50,9 @@ class _Session(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(  # noqa: PLR0913 - the command's options
     session: Annotated[
-        str, typer.Argument(help="A session, or an events.jsonl or a journal's folder.")
-    ],
+        str | None, typer.Argument(help="A session, or an events.jsonl or a journal's folder.")
+    ] = None,
+    *,
     rubric: Annotated[
         str | None, typer.Option(help="ID, ID@VERSION or a file; else the session's own.")
     ] = None,
@@ -62,8 +64,8 @@ def examine(  # noqa: PLR0913 - the command's options
         Path | None, typer.Option(help="With --verify: a report (JSON), not the stored one.")
     ] = None,
     locale: Annotated[str | None, typer.Option(help="Language of the report: en, zh-CN.")] = None,
+    since: TimeOption = None,
     data: DataOption = None,
-    *,
     verify_: Annotated[
         bool, typer.Option("--verify", help="Make a report again and say what differs.")
     ] = False,
@@ -72,11 +74,18 @@ def examine(  # noqa: PLR0913 - the command's options
     """Show the report of a session: scores, the evidence behind them, and what is not sure.
 
     Of a stored session it is the latest revision, unless another rubric or language is asked for.
+    With --since in the place of a session, the worker makes a new revision, by --rubric if it is
+    given, of every stored session that began then or later.
     """
+    if (session is None) == (since is None):
+        raise typer.BadParameter("SESSION | --since")  # noqa: EM101, TRY003 - names what was given
     wanted = terminal.locale() if locale is None else locale
     if wanted not in LOCALES:
         raise typer.BadParameter(wanted, param_hint="--locale")
     library = RubricLibrary.load(settings_for("examine", data).rubrics)
+    if session is None or since is not None:
+        _rescore(since, rubric, library, data, as_json=as_json)
+        return
     found = _session(session, data)
     if verify_:
         _verify(report, found, rubric, library, as_json=as_json)
@@ -105,6 +114,26 @@ def examine(  # noqa: PLR0913 - the command's options
     elif html is None:
         _print(made)
     _end(found)
+
+
+def _rescore(
+    since: datetime | None,
+    named: str | None,
+    library: RubricLibrary,
+    data: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Ask for a new revision of every session since then."""
+    rubric = None if named is None else library.get(named)
+
+    async def ask(here: Local) -> int:
+        return await rescore(here.database, here.clock, since=since or here.now(), rubric=rubric)
+
+    count = with_database("examine", data, ask)
+    terminal.say("cli.examine.rescored", count=count)
+    if as_json:
+        terminal.print_json({"asked": count})
 
 
 def _session(named: str, data: Path | None) -> _Session:

@@ -15,7 +15,7 @@ from etude.examiner.verify import read_rubric_json
 from etude.files import crash_point
 from etude.jobs import JobState, find
 from etude.people import audit
-from etude.people.records import Principal
+from etude.people.records import Actor, Principal
 from etude.rubric.errors import RubricUnknownError
 from etude.rubric.model import Rubric
 from etude.sessions.errors import SessionEmptyError, SessionTooLongError
@@ -85,7 +85,7 @@ async def rubric_of(connection: AsyncConnection, row: RevisionRow) -> Rubric:
 
 
 async def assign_rubric(
-    work: UnitOfWork, session: SessionRow, rubric: Rubric, principal: Principal, now: datetime
+    work: UnitOfWork, session: SessionRow, rubric: Rubric, actor: Actor | Principal, now: datetime
 ) -> None:
     """Examine a session by a rubric that a person chose, from now on; audited.
 
@@ -97,7 +97,7 @@ async def assign_rubric(
     await ask(work, [session.session_key], now, now)
     await audit.record(
         work,
-        principal,
+        actor,
         "session.rubric_assigned",
         subject=("session", session.session_key),
         now=now,

@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from etude.examiner.examine_job import Examine
 from etude.examiner.learner_data import all_learner_data
 from etude.examiner.report import Report, read_report
 from etude.examiner.repository import RevisionNote
+from etude.examiner.rescoring import rescore
 from etude.examiner.revisions import Expected, assign_rubric, rubric_of
 from etude.examiner.shelf import RubricShelf
 from etude.examiner.verify import verify
@@ -31,6 +33,7 @@ from etude.jobs.claims import Claims
 from etude.people.erasure import erase_learner
 from etude.people.records import HOST, Principal
 from etude.rubric.library import RubricLibrary, rubric_json
+from etude.rubric.model import Rubric
 from etude.sessions import media
 from etude.sessions import repository as sessions
 from etude.sessions.export import first_lines
@@ -385,7 +388,7 @@ def test_what_arrives_while_a_report_is_made_is_not_forgotten(
         await asyncio.gather(*arrived)
         await real(*args)
 
-    worker.examine._store = store  # type: ignore[method-assign]
+    worker.examine._store = store  # type: ignore[method-assign]  # a step in between, for this test
     with armed(upload):
         assert worker.work() == 1
     assert report(school, "s1").inputs.event_count == 13
@@ -409,7 +412,7 @@ def test_an_erasure_while_a_report_is_made_leaves_nothing(
             await erase_learner(work, registry, "anna", actor=HOST, now=school.clock.now())
         await real(*args)
 
-    worker.examine._store = store  # type: ignore[method-assign]
+    worker.examine._store = store  # type: ignore[method-assign]  # a step in between, for this test
     assert worker.work() == 1
     assert read(school, lambda c: repository.revisions(c, key)) == []
     assert read(school, lambda c: repository.heads(c, [key])) == {}
@@ -446,3 +449,28 @@ def test_sessions_from_before_there_were_reports_get_theirs(school: School, work
     school.run(upgrade())
     assert worker.work() == 1
     assert len(notes(school, "s1")) == 1
+
+
+def test_stored_sessions_are_examined_anew_by_another_rubric(
+    school: School, worker: Worker
+) -> None:
+    """Those that are over and began since then; each gets a revision, once, and keeps the old."""
+    for name in ("s1", "s2"):
+        send(school, name, *violin(name))
+    send(school, "s3", *violin("s3")[:-1])
+    worker.work()
+    now = school.clock.now()
+    other = RubricLibrary.load().get("cpr-bls")
+
+    def anew(since: datetime, rubric: Rubric | None = None) -> int:
+        asked: int = school.run(rescore(school.database, school.clock, since=since, rubric=rubric))
+        return asked
+
+    assert anew(now + timedelta(days=1), other) == 0
+    assert anew(now - timedelta(days=1), other) == 2
+    assert worker.work() == 2
+    assert report(school, "s1").inputs.rubric.id == "cpr-bls"
+    assert report(school, "s1", 1).inputs.rubric.id == "violin-basic"
+    assert anew(now - timedelta(days=1)) == 2
+    worker.work()
+    assert len(notes(school, "s1")) == 2
