@@ -72,7 +72,7 @@ def _print(report: SpeechReport) -> None:
     for engine in report.engines:
         _print_engine(engine)
     for model in report.models:
-        terminal.print_text(f"{_MARKS[model.error is None]} {_model_line(model)}")
+        terminal.print_text(_model_line(model))
     for found in report.languages:
         can = {
             kind: _said("yes" if getattr(found, kind) else "no")
@@ -116,10 +116,10 @@ def _model_line(found: ModelFinding) -> str:
         "source": card.source,
     }
     if found.error is None:
-        return _said("model", **how)
-    missing = found.error == ModelMissingError.code
-    problem = _said("model_missing" if missing else "model_changed")
-    return _said("model_failed", problem=problem, **how)
+        return f"{_MARKS[True]} {_said('model', **how)}"
+    if found.error == ModelMissingError.code:  # no fault: a list names more than anybody needs
+        return f"- {_said('model_failed', problem=_said('model_missing'), **how)}"
+    return f"{_MARKS[False]} {_said('model_failed', problem=_said('model_changed'), **how)}"
 
 
 def _print_round_trip(report: SpeechReport) -> None:

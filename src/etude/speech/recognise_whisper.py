@@ -82,7 +82,7 @@ class WhisperRecogniser:
         special = self._special(base_language(language))
         samples = floats(resampled(sound, SAMPLE_RATE))
         pieces = cut_at_pauses(samples, WINDOW_S)
-        expected = self._encoded(expected_text) if expected_text and len(pieces) == 1 else None
+        expected = self._encoded(expected_text or "") if len(pieces) == 1 else None
         try:
             heard = [self._piece(piece, special, expected) for piece in pieces]
         except RuntimeError as error:  # what CTranslate2 raises, whatever it is
@@ -150,8 +150,14 @@ class WhisperRecogniser:
             for token, probability in zip(tokens, aligned.text_token_probs, strict=False)
         )
 
-    def _encoded(self, text: str) -> list[int]:
-        found = self._tokens.encode(" " + plain_text(text), add_special_tokens=False).ids
+    def _encoded(self, text: str) -> list[int] | None:
+        """Return the tokens of a text; None = there is no word in it."""
+        plain = plain_text(text)
+        if not plain:
+            return None
+        # Whisper writes a space before a word, where the script has spaces.
+        spaced = f" {plain}" if plain[:1].isascii() else plain
+        found = self._tokens.encode(spaced, add_special_tokens=False).ids
         return list(found)[:_MOST_TOKENS]
 
     def _special(self, language: str) -> _Special:

