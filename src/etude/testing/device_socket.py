@@ -54,6 +54,38 @@ class Hears(Protocol):
         """TCP is gone; called once."""
 
 
+class Line:
+    """Passes on what one channel tells, until it is cut: a device opens another one."""
+
+    def __init__(self, hears: Hears) -> None:
+        """Pass on to `hears`."""
+        self._hears: Hears | None = hears
+
+    def cut(self) -> None:
+        """Pass on nothing more."""
+        self._hears = None
+
+    def text_came(self, text: str) -> None:
+        """See `Hears`."""
+        if self._hears is not None:
+            self._hears.text_came(text)
+
+    def binary_came(self, data: bytes) -> None:
+        """See `Hears`."""
+        if self._hears is not None:
+            self._hears.binary_came(data)
+
+    def close_came(self, code: int) -> None:
+        """See `Hears`."""
+        if self._hears is not None:
+            self._hears.close_came(code)
+
+    def lost(self) -> None:
+        """See `Hears`."""
+        if self._hears is not None:
+            self._hears.lost()
+
+
 def frame(opcode: int, payload: bytes, mask: bytes | None = None) -> bytes:
     """Return one whole client frame; `mask` is 4 bytes, None = random ones (RFC 6455 §5.3)."""
     mask = os.urandom(4) if mask is None else mask

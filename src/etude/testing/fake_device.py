@@ -17,7 +17,7 @@ import msgspec
 from etude.gateway.ports import ListenMode
 from etude.testing import device_socket, learner_voice
 from etude.testing.device_frames import pack, unpack
-from etude.testing.device_socket import DeviceSocket
+from etude.testing.device_socket import DeviceSocket, Line
 from etude.testing.device_sound import ClipBook, FramesHeard, Microphone, Speaker
 from etude.testing.device_tools import ToolServer, stock_tools
 from etude.testing.fake_card import FakeCard
@@ -105,6 +105,7 @@ class FakeDevice:
         self.tools = ToolServer((*stock_tools(), *(card.tools() if card else ())))
         self._book = book or ClipBook()
         self._socket: DeviceSocket | None = None
+        self._line: Line | None = None
         self._hello: asyncio.Future[None] | None = None
         self._frozen: list[DeviceSocket] = []
         self._connected = False
@@ -141,8 +142,13 @@ class FakeDevice:
         }
         if self.token:
             headers = {"Authorization": f"Bearer {self.token}"} | headers
+        if self._line is not None:  # of the channel before; nothing of it counts any more
+            self._line.cut()
+        if self._socket is not None:
+            self._socket.drop()
+        self._line = line = Line(self)
         self._hello = asyncio.get_running_loop().create_future()
-        self._socket = await DeviceSocket.connect(host, port, path, headers, self)
+        self._socket = await DeviceSocket.connect(host, port, path, headers, line)
         self._connected = True
         self._see("connected")
         self._send(

@@ -121,7 +121,7 @@ class Playroom:
 
     def instances(self, device_id: str) -> list[dict[str, Any]]:
         """Return the heads of a toy's instances."""
-        answer = self.get(f"/task/instances?device={device_id}")
+        answer = self.get(f"/task/instances?device={device_id}&limit=200")
         assert answer.status_code == httpx2.codes.OK, answer.text  # noqa: S101 - the test's own claim
         heads: list[dict[str, Any]] = answer.json()["data"]["items"]
         return heads
