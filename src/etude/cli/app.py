@@ -40,6 +40,9 @@ class Command:
         return loaded
 
 
+MOST_PARTS: Final = 20
+"""Of one error, told on a terminal."""
+
 # In the order of `etude --help`: what a newcomer needs first. Summaries: `cli.command.<name>`.
 COMMANDS: Final = (
     Command("demo", "etude.cli.demo:demo"),
@@ -147,7 +150,10 @@ def _named(arguments: Sequence[str]) -> str | None:
 
 
 def _report(error: EtudeError) -> int:
+    """Tell the error, and below it what it gathers: the lines of a file, for one."""
     sys.stderr.write(f"etude: {terminal.explain(error)} [{error.code}]\n")
+    for part in error.parts[:MOST_PARTS]:
+        sys.stderr.write(f"  {terminal.explain(part)} [{part.code}]\n")
     return exits.exit_code(error)
 
 

@@ -28,7 +28,7 @@ from etude.gateway.command_ledger import CommandLedger
 from etude.gateway.commands import CommandRunner
 from etude.gateway.connection import DeviceConnection
 from etude.gateway.control import Control
-from etude.gateway.errors import GatewayRunningError
+from etude.gateway.errors import GatewayFolderError, GatewayRunningError
 from etude.gateway.known_devices import FILE as KNOWN_DEVICES
 from etude.gateway.known_devices import KnownDevices
 from etude.gateway.link import GatewayLink
@@ -75,6 +75,7 @@ async def run(settings: Settings) -> None:
 
     Raises:
         GatewayRunningError: another gateway works with this data folder.
+        GatewayFolderError: it cannot be used.
         DevicePortError, AddressUnusableError: a port cannot be listened on.
         KeyUnreadableError: a key is missing; `etude init` makes it.
     """
@@ -105,9 +106,9 @@ async def open_gateway(
     """
     clock, ids = clock or SystemClock(), ids or RandomIds()
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_only_one(settings.gateway))
         journals = settings.gateway / "journals"
         token = read_gateway_token(settings.data)
+        stack.enter_context(_only_one(settings.gateway))
         uploads = Uploads(journals, settings.own_url, token, clock=clock)
         recorder = Recorder(journals, clock=clock, ids=ids, on_ended=uploads.ended)
         recorder.start()
@@ -131,8 +132,19 @@ async def open_gateway(
 
 def _only_one(folder: Path) -> FolderLock:
     """Keep other gateways out: two would resume each other's sessions and forget commands."""
-    Files().make_folder(folder)
-    return FolderLock(folder, lambda: GatewayRunningError(path=str(folder)))
+    with _usable(folder):
+        Files().make_folder(folder)
+        return FolderLock(folder, lambda: GatewayRunningError(path=str(folder)))
+
+
+@contextlib.contextmanager
+def _usable(path: Path) -> Generator[None, None, None]:
+    """Name the place where the system refuses something."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise GatewayFolderError(path=str(path), reason=reason) from error
 
 
 def _provisioning(settings: Settings, clock: Clock, ids: Ids) -> tuple[Provisioning, KnownDevices]:
@@ -191,7 +203,8 @@ async def _link(
         )
         await _in_background(stack, broker.run())
     ledger = CommandLedger(settings.gateway / "commands.jsonl")
-    await asyncio.to_thread(ledger.open, clock.now().timestamp())
+    with _usable(settings.gateway / "commands.jsonl"):
+        await asyncio.to_thread(ledger.open, clock.now().timestamp())
     stack.callback(ledger.close)
     link = GatewayLink(
         settings.own_url,

@@ -6,12 +6,13 @@ exception is left out (its type and place stay); other libraries' lines are cut 
 As a last net, anything that looks like a token is masked.
 """
 
+import contextlib
 import logging
 import re
 import sys
 import traceback
 from collections.abc import MutableMapping
-from typing import Any, Final, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias, cast
 
 import msgspec
 import structlog
@@ -45,11 +46,30 @@ def configure(
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.WriteLoggerFactory(file=out),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Lossy(out))),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Foreign()], level=logging.WARNING, force=True)
     logging.captureWarnings(capture=True)
+
+
+class _Lossy:
+    """A stream that loses what cannot be written.
+
+    The disk of the logs may be full, or whoever reads them gone: no lesson stops for that, and no
+    request fails.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
+            self._out.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._out.flush()
 
 
 def _processors(process: str, *, console: bool, colours: bool) -> list[Render]:

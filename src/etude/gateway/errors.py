@@ -1,6 +1,12 @@
 """What can go wrong between the gateway and a device. Messages: `i18n/*/gateway.toml`."""
 
-from etude.errors import ConflictError, InvalidError, MalformedError, TooLargeError
+from etude.errors import (
+    ConflictError,
+    InvalidError,
+    MalformedError,
+    TooLargeError,
+    UnavailableError,
+)
 
 
 class DeviceFrameError(MalformedError):
@@ -37,3 +43,9 @@ class GatewayRunningError(ConflictError):
     """Another gateway works with this data folder; each needs one of its own."""
 
     code = "GATEWAY_RUNNING"
+
+
+class GatewayFolderError(UnavailableError):
+    """The gateway's folder cannot be read or written; `reason` is the system's."""
+
+    code = "GATEWAY_FOLDER_UNUSABLE"

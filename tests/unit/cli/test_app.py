@@ -66,6 +66,18 @@ def test_a_typed_error_is_one_line_in_the_users_language(
     assert err.endswith("[COMMAND_NEEDS_EXTRA]\n")
 
 
+def test_what_an_error_gathers_is_told_below_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever is told that an app file has a mistake is told in which line."""
+    parts = [app.CommandNeedsExtraError(extra=f"x{n}", install="") for n in range(30)]
+    error = app.CommandNeedsExtraError(*parts, extra="server", install="")
+    run_with(monkeypatch, error, ["doctor"])
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 + app.MOST_PARTS
+    assert "x0" in told[1]
+
+
 @pytest.mark.parametrize(
     ("module", "extra"),
     [("litestar", "server"), ("sqlalchemy.ext", "server"), ("asyncpg", "postgres")],

@@ -6,7 +6,7 @@ import pytest
 from etude.cli.gateway import open_gateway
 from etude.cli.installation import make_folder, make_keys
 from etude.files import Files, replace_file
-from etude.gateway.errors import GatewayRunningError
+from etude.gateway.errors import GatewayFolderError, GatewayRunningError
 from etude.people.gateway_token import path_of
 from etude.settings import Settings, load
 from etude.testing.server import free_port
@@ -40,3 +40,24 @@ def test_a_second_gateway_keeps_its_hands_off_the_folder_of_the_first(settings: 
             pass
 
     asyncio.run(both())
+
+
+@pytest.mark.parametrize(("name", "is_file"), [(".", True), ("commands.jsonl", False)])
+def test_a_folder_that_cannot_be_used_is_named(
+    settings: Settings, name: str, *, is_file: bool
+) -> None:
+    """A file where the folder should be, a folder where a file should be: no traceback."""
+    place = settings.gateway / name
+    place.parent.mkdir(exist_ok=True)
+    if is_file:
+        place.write_text("")
+    else:
+        place.mkdir(parents=True)
+
+    async def start() -> None:
+        async with open_gateway(settings):
+            pass
+
+    with pytest.raises(GatewayFolderError) as caught:
+        asyncio.run(start())
+    assert caught.value.params["path"] == str(place)

@@ -1,5 +1,6 @@
 """Logs of the long-running commands: structured, and nothing private in them."""
 
+import errno
 import io
 import json
 import logging
@@ -40,6 +41,23 @@ def test_a_line_is_one_json_object(out: io.StringIO) -> None:
     assert line["action"] == "test.said"
     assert (line["level"], line["process"], line["number"]) == ("info", "test", 3)
     assert line["timestamp"].endswith("Z")
+
+
+class FullDisk(io.StringIO):
+    """Takes nothing."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, text)
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+def test_a_log_that_cannot_be_written_stops_nobody(out: io.StringIO) -> None:
+    """The disk of the logs is full, or nobody reads them: a lesson's clock goes on."""
+    del out
+    logs.configure("info", "json", process="test", stream=FullDisk())
+    structlog.get_logger().error("said to nobody", action="test.said")
 
 
 def test_a_token_never_gets_in(out: io.StringIO) -> None:
