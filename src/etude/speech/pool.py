@@ -64,7 +64,7 @@ class PoolLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     waiting: int = 64
     start_s: float = 120.0
-    request_s: float = 30.0
+    request_s: float = 60.0
     request_s_per_s: float = 4.0
     memory_bytes: int = 2 * 1024 * 1024 * 1024
 
@@ -292,7 +292,9 @@ class _Worker:
             gone = isinstance(answer, Failed) and answer.code == SpeechWorkerError.code
             if gone:
                 self._drop(answer)
-            self._pool.finish(job, answer, replaced=gone)
+            if gone and self._stopped:  # it was `stop` that ended the process
+                answer = Failed(SpeechClosedError.code, {})
+            self._pool.finish(job, answer, replaced=gone and not self._stopped)
             if gone:
                 self._ready()
 

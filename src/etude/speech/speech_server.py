@@ -9,7 +9,8 @@ from etude.net import HttpClient, NetworkFault, Reply, Timeouts
 from etude.speech.errors import SpeechServerError
 
 MOST_ANSWER_BYTES: Final = 32 * 1024 * 1024
-_TIMEOUTS: Final = Timeouts(connect_s=5.0, silence_s=60.0, answer_s=60.0)
+# Together less than the pool waits, so that a slow server is told as one.
+_TIMEOUTS: Final = Timeouts(connect_s=5.0, silence_s=25.0, answer_s=25.0)
 _OK: Final = 200
 _FIRST_REDIRECT: Final = 300
 

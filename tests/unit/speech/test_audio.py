@@ -4,9 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
 
 from etude.speech import audio
-from etude.speech.audio import duration_ms, read_audio
+from etude.speech.audio import Pcm, duration_ms, floats, from_floats, read_audio, resampled
 from etude.speech.errors import (
     AudioEmptyError,
     AudioTooLongError,
@@ -106,3 +108,21 @@ def test_a_missing_library_fails_at_its_door(tone: Tone, monkeypatch: pytest.Mon
     monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(SoundLibraryMissingError):
         read_audio(path)
+
+
+@given(st.lists(st.integers(-32_767, 32_767), max_size=50))
+def test_samples_survive_floating_point(samples: list[int]) -> None:
+    """16-bit samples are the same after a way through floating point."""
+    pcm = Pcm(sample_rate=16_000, samples=np.array(samples, dtype=np.int16).tobytes())
+    assert from_floats(floats(pcm), 16_000) == pcm
+
+
+@pytest.mark.parametrize("rate", [8_000, 16_000, 24_000, 48_000])
+def test_another_rate_is_the_same_sound(tone: Tone, rate: int) -> None:
+    """Resampling in memory gives what reading the file at that rate gives."""
+    path = tone(rate=22_050)
+    made = resampled(read_audio(path), rate)
+    assert made.sample_rate == rate
+    assert made.duration_ms == pytest.approx(1000, abs=2)
+    away = np.abs(floats(made) - floats(read_audio(path, rate))[: made.count]).max()
+    assert float(away) < 0.001
