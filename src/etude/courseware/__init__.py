@@ -1,0 +1,1 @@
+"""Frozen, versioned modules of courses: bundles, their registry, publishing, strict loading."""
