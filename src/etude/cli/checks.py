@@ -36,7 +36,7 @@ LOW_DISK_MIB: Final = 1024
 NO_DISK_MIB: Final = 100
 PROBE_TIMEOUT_S: Final = 2.0
 # A module that only this extra brings.
-EXTRAS: Final = {"server": "litestar", "postgres": "asyncpg"}
+EXTRAS: Final = {"server": "litestar", "postgres": "asyncpg", "speech": "ctranslate2"}
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
