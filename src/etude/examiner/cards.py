@@ -27,7 +27,6 @@ from etude.store.work import UnitOfWork
 
 MAX_CARDS: Final = 20
 """Living cards a session may have."""
-_MAX_TOKEN: Final = 64
 Highlight = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -110,8 +109,6 @@ async def open_card(connection: AsyncConnection, token: str, now: datetime) -> O
         CardUnknownError: there is none (any more).
         CardExpiredError, CardRevokedError: there was one.
     """
-    if len(token) > _MAX_TOKEN:
-        raise CardUnknownError
     row = await repository.card_by_token(connection, token_hash(token))
     if row is None:
         raise CardUnknownError

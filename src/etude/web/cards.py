@@ -45,7 +45,9 @@ _ERRORS: Final = (
     StoreUnavailable,
 )
 _GONE: Final = (CardUnknownError, CardExpiredError, CardRevokedError)
-Token = Annotated[str, PathParameter(description="The secret end of the card's address.")]
+Token = Annotated[
+    str, PathParameter(max_length=64, description="The secret end of the card's address.")
+]
 CardId = Annotated[str, PathParameter(description="The card's id.")]
 
 
