@@ -17,6 +17,7 @@ from typing import Any
 import typer.main
 
 import etude
+from etude.classroom.schema import classroom_schema
 from etude.cli.app import COMMANDS, build
 from etude.cli.exits import exit_code
 from etude.errors import EtudeError
@@ -148,6 +149,7 @@ PAGES = {
     "docs/schemas/openapi.json": openapi_page,
     "docs/schemas/event.schema.json": lambda: render(event_schema()),
     "docs/schemas/rubric.schema.json": lambda: render(rubric_schema()),
+    "docs/schemas/classroom.schema.json": lambda: render(classroom_schema()),
     "docs/schemas/asyncapi.json": lambda: render(asyncapi()),
 }
 

@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -67,7 +66,7 @@ class Draft:
 
     def __exit__(self, *_: object) -> None:
         """Remove what was not committed."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._library.forget(self.folder)
 
     def put(self, reference: str, chunks: Iterable[bytes]) -> str:
         """Store a file under `media/<name>` or `audio/<name>`; return its hex sha256.
@@ -228,6 +227,8 @@ class ClassroomLibrary:
         """Remove what kills left over: drafts older than a day, files without a document."""
         removed = 0
         with self._turn(), _mapped():
+            for waiting in self._folder.glob(".*.tmp"):
+                self._files.remove(waiting)
             for path in sorted(self._folder.iterdir()):
                 if path.is_symlink() or not path.is_dir():
                     continue
@@ -237,6 +238,11 @@ class ClassroomLibrary:
                     self._files.remove_tree(path)
                     removed += 1
         return removed
+
+    def forget(self, folder: Path) -> None:
+        """Remove the folder of a draft, if it is still there; see `Draft`."""
+        with contextlib.suppress(OSError):  # the sweep comes back to it
+            self._files.remove_tree(folder)
 
     def write_file(
         self, classroom_id: str, folder: Path, reference: str, chunks: Iterable[bytes]

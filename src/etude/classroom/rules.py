@@ -138,7 +138,7 @@ def _content(scene: Scene, path: Path) -> _Mistakes:
 def _question(question: QuizQuestion, path: Path) -> _Mistakes:
     choice = question.type != "short_answer"
     options = len(question.options)
-    if choice != (options >= _LEAST_OPTIONS) and (choice or options):
+    if (options < _LEAST_OPTIONS) if choice else options:
         yield ClassroomQuizOptionsError(path=spell((*path, "options")), options=options)
     values = [option.value for option in question.options]
     yield from _twice((*path, "options"), "value", values)
