@@ -5,13 +5,12 @@ wait, the clock jumps to the next timer. What runs in the loop's executor holds 
 latencies are those of the design, not those of a busy machine, and a test needs no wall-clock
 bound. Everything that waits must be in the loop: peers in the same process, their sockets included.
 
->>> with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-...     runner.run(asyncio.sleep(3600))
+>>> run(lambda: asyncio.sleep(3600))
 """
 
 import asyncio
 import selectors
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -76,6 +75,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _let_go(self, _: object) -> None:
         self._jumping.holders -= 1
+
+
+def run(play: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Run what `play` makes in a loop of its own, to its end."""
+
+    async def body() -> _Result:
+        return await play()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(body())
 
 
 class LoopClock:

@@ -1,6 +1,6 @@
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +20,7 @@ from etude.gateway.ports import (
     WakeWord,
 )
 from etude.testing.memory_wire import MemoryWire, NotingPractice, plain_clip
-from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.virtual_time import run
 
 HELLO: dict[str, Any] = {"type": "hello", "version": 1, "features": {}}
 
@@ -62,11 +62,6 @@ class Link:
     def hello(self, **more: Any) -> "Link":
         self.say(**{**HELLO, **more})
         return self
-
-
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(test())
 
 
 def test_the_hello_is_answered_at_once() -> None:

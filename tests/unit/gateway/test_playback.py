@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +7,7 @@ from hypothesis import strategies as st
 from etude.gateway.playback import Pacing, Player, Ticker
 from etude.gateway.ports import PlaybackEnd
 from etude.testing.memory_wire import plain_clip
-from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.virtual_time import run
 
 SLOT_S = Ticker.SLOT_S
 
@@ -38,11 +37,6 @@ class Stage:
 
     def words(self) -> list[str]:
         return [what for _, what in self.out]
-
-
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(test())
 
 
 def test_a_clip_is_paced() -> None:

@@ -8,7 +8,6 @@ or says why it cannot apply. What a row needs and no other module tests is teste
 import ast
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from etude.gateway.connection import DeviceConnection
 from etude.gateway.playback import Ticker
 from etude.gateway.ports import CloseReason
 from etude.testing.memory_wire import MemoryWire, NotingPractice
-from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.virtual_time import run
 
 TESTS = Path(__file__).parents[2]
 HERE = "unit/gateway/test_reported_problems.py"
@@ -189,14 +188,6 @@ class Link:
         assert isinstance(device, DeviceConnection)
         self.practices.append(NotingPractice(device))
         return self.practices[-1]
-
-
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    async def body() -> None:
-        await test()
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(body())
 
 
 def test_sound_is_passed_on_and_not_kept() -> None:

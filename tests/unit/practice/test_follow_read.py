@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from etude.practice.tasks import Activity, Task
 from etude.practice.windows import window_ms
 from etude.testing.noted import NotedRecording
 from etude.testing.toy import SILENCE, VOICE
-from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.virtual_time import run
 
 TASK = Task(
     app_id="reading",
@@ -117,11 +117,6 @@ class Stage:
 
     def speak(self, packet: bytes = VOICE) -> None:
         self.follow.audio(packet, self.loop.time())
-
-
-def run(play: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())
 
 
 def test_clips_follow_each_other_on_the_clock_alone() -> None:

@@ -1,6 +1,5 @@
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from etude.practice.speaking import Speaker
 from etude.speech.clips import EncodedClip
 from etude.testing.noted import NotedRecording
 from etude.testing.toy import VOICE, Toy
-from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.virtual_time import run
 
 TASK = shipped_apps().task("mind_games", "mental_arithmetic")
 CLIP = EncodedClip(packets=(b"\x58",) * 10, frame_ms=60, sample_rate=24_000, duration_ms=600)
@@ -52,11 +51,6 @@ class Stage:
     @property
     def said(self) -> list[str]:
         return self.toy.played()
-
-
-def run(play: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())
 
 
 def test_an_answer_is_judged_at_once_and_told() -> None:

@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -16,17 +15,12 @@ from etude.practice.players import (
 from etude.practice.records import Clip
 from etude.testing.fake_card import FakeCard
 from etude.testing.toy import Toy
-from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.virtual_time import run
 
 TASK = shipped_apps().task("english_learning", "shadowing")
 PATH = "/english_learning/shadowing/lessons/u/01.mp3"
 KNOWN = Clip(name="01.mp3", path=PATH, duration_ms=2000)
 UNKNOWN = Clip(name="01.mp3", path=PATH)
-
-
-def run(play: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())
 
 
 def event(end: SkillEnd = SkillEnd.COMPLETED, duration_ms: int | None = 2000) -> SkillEvent:

@@ -2,7 +2,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from etude.speech.clips import EncodedClip
 from etude.testing.fake_card import FakeCard
 from etude.testing.noted import NotedRecording
 from etude.testing.toy import Toy
-from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.virtual_time import run
 
 VERDICT = re.compile(
     r"right|wrong|correct|score|passed|grade|good|bad|threshold|对|错|分数|及格|真棒", re.IGNORECASE
@@ -164,11 +164,6 @@ class Bench:
     def gaps_ms(self) -> list[int]:
         starts = [one.at_s for one in self.toy.heard if one.kind == "play" and one.what[0] != "<"]
         return [round((after - before) * 1000) for before, after in pairwise(starts)]
-
-
-def run(play: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(play())
 
 
 LESSON = {f"/english_learning/shadowing/lessons/unit01/{n:02}.mp3": ms for n, ms in
