@@ -17,6 +17,7 @@ from etude.classroom.errors import (
     ClassroomOutOfBoundsError,
     ClassroomTooLongError,
 )
+from etude.classroom.free_json import is_deeper
 from etude.classroom.model import Classroom
 from etude.classroom.plain import plain
 from etude.classroom.rules import mistakes_of
@@ -24,6 +25,7 @@ from etude.classroom.versions import migrate
 from etude.documents import Document, Mistake, check
 
 MAX_BYTES: Final = 32 << 20
+MAX_NESTING: Final = 100
 MAX_TOLD: Final = 200
 """So many mistakes are parts of the error; the others are counted, up to a hundred times that."""
 _COUNTED: Final = MAX_TOLD * 100
@@ -77,6 +79,8 @@ def read_object(data: bytes) -> dict[str, Any]:
         raise ClassroomNotJsonError(reason="nested too deeply") from error
     if not isinstance(value, dict):
         raise ClassroomNotJsonError(reason=type(value).__name__)
+    if is_deeper(value, MAX_NESTING):  # whoever walks through it later may do so by recursion
+        raise ClassroomNotJsonError(reason="nested too deeply")
     return value
 
 
@@ -98,8 +102,6 @@ def all_mistakes(document: dict[str, Any]) -> list[ClassroomMistakeError]:
         classroom = msgspec.convert(document, Classroom)
     except msgspec.ValidationError as error:
         return shape_mistakes(document, Classroom) or [_unplaced(error)]
-    except RecursionError as error:
-        raise ClassroomNotJsonError(reason="nested too deeply") from error
     return list(islice(mistakes_of(classroom), _COUNTED))
 
 

@@ -347,13 +347,29 @@ def test_a_document_has_a_length() -> None:
         read_classroom(b" " * (MAX_BYTES + 1))
 
 
-def test_deep_configuration_is_a_mistake() -> None:
-    """Free JSON deeper than 64 is named, not followed."""
-    deep: Any = 1
-    for _ in range(200):
-        deep = [deep]
-    document = changed("scenes.1.content.widgetConfig", {"a": deep})
-    assert mistakes_in(document)[0][0] == "CLASSROOM_CONFIG"
+@pytest.mark.parametrize(
+    ("depth", "error"),
+    [
+        (63, None),
+        (64, ClassroomInvalidError),
+        (70, ClassroomInvalidError),
+        (150, ClassroomNotJsonError),
+        (900, ClassroomNotJsonError),
+        (5000, ClassroomNotJsonError),
+    ],
+)
+def test_deep_configuration_is_a_mistake(depth: int, error: type[EtudeError] | None) -> None:
+    """Free JSON deeper than 64 is named, not followed; far deeper is no document at all."""
+    document = changed("scenes.1.content.widgetConfig", {"a": "deep"})
+    data = encoded(document).replace(b'"deep"', b"[" * depth + b"]" * depth)
+    if error is None:
+        assert read_classroom(data)
+        return
+    with pytest.raises(error) as caught:
+        read_classroom(data)
+    for part in caught.value.parts:
+        assert part.code == "CLASSROOM_CONFIG"
+        assert str(part.params["path"]).startswith("scenes[1].content.widgetConfig.a[0]")
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
