@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 import uvicorn
 
-from etude.cli import listening
+from etude.cli import listening, terminal
 from etude.cli.installation import keys_folder
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, Ids, RandomIds, SystemClock
@@ -35,7 +35,7 @@ from etude.gateway.link import GatewayLink
 from etude.gateway.link_messages import Hello
 from etude.gateway.mqtt import MqttBroker, read_address, read_fields, read_topics
 from etude.gateway.ota import OtaApp
-from etude.gateway.ports import CloseReason
+from etude.gateway.ports import CloseReason, PracticeFactory
 from etude.gateway.provisioning import Provisioning
 from etude.gateway.websocket import DeviceServer
 from etude.people.device_credentials import read_keys
@@ -116,7 +116,8 @@ async def open_gateway(
         uploads.start()
         stack.callback(uploads.stop)
         provisioning, known = _provisioning(settings, clock, ids)
-        devices = await _devices(settings, stack, provisioning, recorder, ids)
+        practice = await _practice(settings, stack, known, recorder)
+        devices = await _devices(settings, stack, provisioning, practice, ids)
         link = await _link(settings, stack, provisioning, devices, clock)
         http_port = await _serve_http(settings, stack, provisioning, clock, devices.port)
         await _in_background(stack, _look_after(recorder, uploads, link))
@@ -156,23 +157,39 @@ def _provisioning(settings: Settings, clock: Clock, ids: Ids) -> tuple[Provision
     return provisioning, known
 
 
-async def _devices(
+async def _practice(
     settings: Settings,
     stack: contextlib.AsyncExitStack,
-    provisioning: Provisioning,
+    known: KnownDevices,
     recorder: Recorder,
-    ids: Ids,
-) -> DeviceServer:
+) -> PracticeFactory:
     clips = ClipCache(settings.clips)
     lessons = Lessons(settings.lessons, clips)
     stack.callback(lessons.close)
     apps = installed_apps(settings.apps)
     prompts = await asyncio.to_thread(load_prompts, clips)
+    return practice_factory(
+        apps,
+        lessons,
+        recorder,
+        prompts,
+        locale=terminal.locale(),
+        learner_of=known.learner_of,
+    )
+
+
+async def _devices(
+    settings: Settings,
+    stack: contextlib.AsyncExitStack,
+    provisioning: Provisioning,
+    make_practice: PracticeFactory,
+    ids: Ids,
+) -> DeviceServer:
     devices = DeviceServer(
         settings.gateway_host,
         settings.gateway_port,
         admit=provisioning.admit,
-        make_practice=practice_factory(apps, lessons, recorder, prompts),
+        make_practice=make_practice,
         ids=ids,
     )
     await devices.start()

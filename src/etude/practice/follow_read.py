@@ -22,12 +22,12 @@ from etude.practice.windows import GRACE_S, Window, window_ms
 _log = structlog.get_logger(__name__)
 
 
-def resolve_listen_ratio(learner_id: str | None, task: Task) -> float:
+def resolve_listen_ratio(learner_key: int | None, task: Task) -> float:
     """Return how much longer than a clip its window is: the task's own ratio, for every learner.
 
     Here a learner's level may choose it one day (`practice.md §Follow-read`).
     """
-    del learner_id
+    del learner_key
     return task.listen_ratio
 
 

@@ -49,7 +49,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
     prompts: Prompts,
     *,
     locale: str = "en",
-    learner_of: Callable[[str], str | None] = lambda _: None,
+    learner_of: Callable[[str], int | None] = lambda _: None,
     chance: random.Random | None = None,
     stepped: Callable[[float], None] = lambda _: None,
 ) -> PracticeFactory:
@@ -61,7 +61,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
         recorder: started; keeps what is practised.
         prompts: finds the toy's own sentences, in memory.
         locale: of what is said outside tasks: `en` or `zh-CN`.
-        learner_of: who holds a device, by its id; from memory.
+        learner_of: the key of whoever holds a device, by its id; from memory.
         chance: for the questions of inline tasks.
         stepped: told when a follow-read's next clip has been sent, with the time it was due at on
             the loop's clock: what `etude bench clock` measures.

@@ -57,7 +57,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         locale: of what is said outside tasks.
-        learner_of: who holds a device, None = unknown.
+        learner_of: the key of whoever holds a device, None = unknown.
         chance: for the questions of inline tasks.
         stepped: told when a follow-read's next clip has been sent, with the time it was due at.
         last_played: what the repeater played last, by device.
@@ -68,7 +68,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     recorder: Recorder
     prompts: Prompts
     locale: str
-    learner_of: Callable[[str], str | None]
+    learner_of: Callable[[str], int | None]
     chance: random.Random
     stepped: Callable[[float], None] = lambda _: None
     last_played: dict[str, Clip] = msgspec.field(default_factory=dict)
@@ -123,8 +123,8 @@ class TaskMaker:
         steps = steps_of(task, lesson.clips) if lesson else (Step(clip=None, expected_text=None),)
         ratio = lesson.listen_ratio if lesson else None
         if ratio is None:
-            learner_id = self._room.learner_of(self._device.device_id)
-            ratio = resolve_listen_ratio(learner_id, task)
+            learner_key = self._room.learner_of(self._device.device_id)
+            ratio = resolve_listen_ratio(learner_key, task)
         player = self._player(request.prepared)
         start = self._start(request)
         if lesson is not None:

@@ -495,4 +495,4 @@ def test_a_recording_without_a_clip_has_one_window_of_its_own() -> None:
 
 def test_the_ratio_is_the_tasks_for_every_learner() -> None:
     """The seam for a learner's level gives the task's own ratio."""
-    assert resolve_listen_ratio("learner", TASK) == resolve_listen_ratio(None, TASK) == 1.2
+    assert resolve_listen_ratio(7, TASK) == resolve_listen_ratio(None, TASK) == 1.2
