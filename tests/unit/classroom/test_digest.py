@@ -256,3 +256,73 @@ def test_a_digest_is_bounded() -> None:
     assert len(msgspec.json.encode(digest)) <= MAX_BYTES
     assert digest.scene_count == 200
     assert digest.semantic_hash == semantic_hash(wordy)
+
+
+LAYOUT = frozenset({"left", "top", "width", "height", "x", "y", "viewportRatio", "durationMs"})
+SAID = frozenset(
+    {
+        *("name", "title", "content", "text", "topic", "latex", "label", "question", "analysis"),
+        *("description", "concept", "html"),
+    }
+)
+
+
+def leaves(value: Any, keys: frozenset[str], path: str = "") -> list[str]:
+    """Return the path of every value that stands under one of the keys."""
+    found = []
+    for key, inner in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
+        at_key = f"{path}.{key}".removeprefix(".")
+        if key in keys and isinstance(inner, str | int | float):
+            found.append(at_key)
+        found += leaves(inner, keys, at_key)
+    return found
+
+
+WHOLE_PLAIN = plain(WHOLE)
+PLACED = leaves(WHOLE_PLAIN["scenes"], LAYOUT, "scenes")
+WORDED = [
+    path
+    for path in leaves(WHOLE_PLAIN, SAID)
+    if "generatedAgentConfigs" not in path and not path.endswith("elements.2.html")
+]
+
+
+@given(st.sampled_from(PLACED), st.integers(1, 99))
+def test_no_place_or_size_is_a_meaning(path: str, moved: int) -> None:
+    """Wherever a number says where or how large: the revision changes, the meaning does not."""
+    other = made(at(path, moved))
+    assert semantic_hash(other) == semantic_hash(WHOLE)
+    same = plain(other) == WHOLE_PLAIN
+    assert (source_revision_hash(other, {}) == source_revision_hash(WHOLE, {})) is same
+
+
+@given(st.sampled_from(WORDED), st.sampled_from(["Neap", "潮", "é", "7"]))
+def test_every_word_is_a_meaning(path: str, word: str) -> None:
+    """Wherever a text is read or heard, one word more is another meaning."""
+    place: Any = WHOLE_PLAIN
+    for name in path.split("."):
+        place = place[int(name)] if isinstance(place, list) else place[name]
+    other = made(at(path, f"{place} {word}"))
+    assert semantic_hash(other) != semantic_hash(WHOLE)
+
+
+@given(st.permutations(range(5)))
+def test_the_order_of_scenes_is_a_meaning(order: list[int]) -> None:
+    """Scenes in another order are another lesson; where they stand in the file is not."""
+
+    def shuffled(document: dict[str, Any]) -> None:
+        document["scenes"] = [document["scenes"][index] for index in order]
+
+    def renumbered(document: dict[str, Any]) -> None:
+        for scene, number in zip(document["scenes"], order, strict=True):
+            scene["order"] = number
+
+    assert semantic_hash(made(shuffled)) == semantic_hash(WHOLE)
+    same = order == sorted(order)
+    assert (semantic_hash(made(renumbered)) == semantic_hash(WHOLE)) is same

@@ -16,7 +16,7 @@ from etude.classroom.errors import ArchiveManifestError, ClassroomFolderError, C
 from etude.classroom.exporting import export_archive, export_document
 from etude.classroom.importing import Imported, import_archive, import_document
 from etude.classroom.loading import read_classroom
-from etude.classroom.mending import LossCode
+from etude.classroom.mending import Loss, LossCode
 from etude.classroom.model import InteractiveContent
 from etude.i18n import LOCALES, catalogue
 
@@ -344,3 +344,10 @@ def test_every_loss_has_its_words() -> None:
         prefix = "classroom.loss."
         worded = {key.removeprefix(prefix) for key in catalogue(locale) if key.startswith(prefix)}
         assert worded == set(get_args(LossCode))
+
+
+def test_a_loss_is_said_in_the_readers_language() -> None:
+    """The place, and what happened there."""
+    loss = Loss("scenes[2]", "practice_degraded")
+    assert {loss.said(locale).startswith("scenes[2]") for locale in LOCALES} == {True}
+    assert loss.said("en") != loss.said("zh-CN")
