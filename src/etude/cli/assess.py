@@ -1,4 +1,4 @@
-"""`etude assess`: how far scores agree with people's.
+"""`etude assess`: how far scores agree with people's, and training what makes them.
 
 Exit codes: 0 done, 1 the file or its columns cannot be used, 3 no such file, 4 the run cannot be
 stored.
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 
 from etude.cli import installation, terminal
+from etude.cli.assess_train import train
 from etude.cli.local import DataOption
 from etude.examiner.agreement import (
     RESAMPLES,
@@ -35,11 +36,7 @@ _NAME_LENGTH: Final = 16
 _LARGEST_SEED: Final = 2**53 - 1
 
 app = typer.Typer()
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `agreement` a word of its own while it is the only one."""
+app.command()(train)
 
 
 @app.command()

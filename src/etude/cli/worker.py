@@ -6,6 +6,8 @@ from typing import Final
 
 import structlog
 
+from etude.assess import enqueue as assessment
+from etude.cli.assessing import assessing_runner, pending_metrics, speech_pool
 from etude.cli.model import chat_of, rewording
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, RandomIds, SystemClock
@@ -20,6 +22,7 @@ from etude.people.erasure import SCRUB, scrub_handler
 from etude.sessions.lifecycle import close_abandoned
 from etude.settings import Settings
 from etude.store import Blobs, Database, check
+from etude.store.work import UnitOfWork
 
 ABANDON: Final = "sessions.abandon"
 ABANDON_EVERY_S: Final = 300
@@ -46,17 +49,25 @@ async def run(settings: Settings) -> None:
         shelf = RubricShelf(settings.rubrics)
         chat = chat_of(settings)
         carried_out = handlers(database, blobs, clock, shelf, with_model=chat is not None)
-        runners = [Runner(database, carried_out, periodic=PERIODIC)]
+        pool = speech_pool(settings)
+        runners = [
+            Runner(database, carried_out, periodic=PERIODIC),
+            assessing_runner(database, blobs, clock, pool, settings.speech_processes),
+        ]
         if chat is not None:
             runners.append(asking_runner(database, chat, clock))
         stopping = stop_signal()
         try:
+            if pool is not None:
+                pool.start()
             for runner in runners:
                 await runner.start()
             log.info("working", action="worker.started")
             await _until(stopping, runners)
         finally:
             await asyncio.gather(*(runner.stop() for runner in runners))
+            if pool is not None:
+                await asyncio.to_thread(pool.close)
             if chat is not None:
                 await chat.close()
     log.info("stopped", action="worker.stopped")
@@ -79,7 +90,7 @@ def handlers(
     """Return what carries out each kind of job that asks no model."""
 
     async def abandon(job: Job) -> None:
-        closed = await close_abandoned(database, clock, sessions_abandoned)
+        closed = await close_abandoned(database, clock, _given_up)
         log.info("sessions abandoned", action=job.kind, sessions=closed)
 
     async def sweep(job: Job) -> None:
@@ -89,10 +100,18 @@ def handlers(
     registry = all_learner_data(clock, blobs)
     return {
         ABANDON: abandon,
-        EXAMINE: Examine(database, shelf, clock, RandomIds(), with_model=with_model),
+        EXAMINE: Examine(
+            database, shelf, clock, RandomIds(), pending_metrics(), with_model=with_model
+        ),
         SCRUB: scrub_handler(database, blobs, registry),
         SWEEP: sweep,
     }
+
+
+async def _given_up(work: UnitOfWork, session_keys: Sequence[int], now_us: int) -> None:
+    """Ask for what sessions that were given up call for."""
+    await assessment.sessions_abandoned(work, session_keys, now_us)
+    await sessions_abandoned(work, session_keys, now_us)
 
 
 def asking_runner(database: Database, chat: Chat, clock: Clock) -> Runner:

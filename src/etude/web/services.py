@@ -10,6 +10,7 @@ import structlog
 from litestar import Request
 from litestar.datastructures import State
 
+from etude.assess.enqueue import AssessProjector
 from etude.clock import Clock, Ids, RandomIds, SystemClock
 from etude.examiner.card_links import CardLinks
 from etude.examiner.enqueue import projectors
@@ -75,7 +76,7 @@ def compose(
         database=database,
         blobs=blobs,
         authenticator=Authenticator(database, time, keys),
-        ingest=Ingest(database, time, projectors=projectors(time)),
+        ingest=Ingest(database, time, projectors=(*projectors(time), AssessProjector(time))),
         clock=time,
         ids=made,
         learner_data=all_learner_data(time, blobs),

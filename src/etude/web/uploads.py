@@ -7,8 +7,9 @@ from litestar import Response, post, put
 from litestar.params import HeaderParameter, PathParameter
 
 from etude import i18n
+from etude.assess import enqueue as assessment
 from etude.errors import EtudeError
-from etude.examiner.enqueue import recording_arrived
+from etude.examiner import enqueue as examination
 from etude.people.devices import get_device
 from etude.people.errors import DeviceUnknownError, LearnerErasedError
 from etude.people.scopes import Scope
@@ -30,6 +31,7 @@ from etude.sessions.ownership import writable
 from etude.sessions.reading import check_session_id
 from etude.sessions.records import Answer, Upload
 from etude.store.errors import BlobDigestMismatch, BlobTooLarge, StoreUnavailable
+from etude.store.work import UnitOfWork
 from etude.web.auth import principal_of
 from etude.web.bodies import read_body, require_media_type, stream_body
 from etude.web.declared import Body, declared
@@ -174,11 +176,17 @@ async def upload_media(
         sha256=sha256,
         content_type=content_type,
         chunks=stream_body(request, media.MAX_BYTES),
-        on_new=recording_arrived,
+        on_new=_recording_arrived,
     )
     return Response(
         Kept(sha256=sha256, status="stored" if new else "present"), status_code=201 if new else 200
     )
+
+
+async def _recording_arrived(work: UnitOfWork, session_key: int, now_us: int) -> None:
+    """Ask for what a new recording calls for."""
+    await assessment.recording_arrived(work, session_key, now_us)
+    await examination.recording_arrived(work, session_key, now_us)
 
 
 async def _device_key(request: HttpRequest, device_id: str | None) -> int | None:

@@ -40,6 +40,13 @@ BENCHES: Final = {
         "From an upload's answer to its report, 100 sessions a minute arriving: p95.",
         ({}, {"database": "postgresql"}),
     ),
+    "agreement": Bench(
+        "etude.cli.bench.agreement:agreement",
+        "Agreement of pronunciation_v1 with raters, from the table that ships.",
+    ),
+    "assess": Bench(
+        "etude.cli.bench.assess:assess", "Turns that one core recognises, aligns and measures."
+    ),
     "recap": Bench("etude.cli.bench.recap:recap", "Recap of 200 events: p50 and p99."),
 }
 

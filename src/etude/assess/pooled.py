@@ -1,0 +1,51 @@
+"""Hearing through the speech pool, where an engine that hangs or crashes hurts nobody."""
+
+import asyncio
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from etude.assess.listening import ENGLISH, NO_ENGINE, SAMPLE_RATE, Heard, fits
+from etude.assess.words import is_chinese
+from etude.speech.audio import Pcm, floats, resampled
+from etude.speech.pool import SpeechPool
+
+CHINESE: Final = "zh"
+Answer = TypeVar("Answer")
+
+
+class PooledEngines:
+    """Asks a pool; safe to use from one event loop."""
+
+    def __init__(self, pool: SpeechPool) -> None:
+        """Ask `pool`, which is started and closed by whoever made it."""
+        self._pool = pool
+
+    async def hear(self, expected_text: str | None, sound: Pcm) -> Heard:
+        """Return what the engines make of a sound.
+
+        Raises:
+            SpeechBusyError, SpeechWorkerError, SpeechEngineError, SpeechServerError,
+            SpeechClosedError: not now; try again later.
+        """
+        sound = await asyncio.to_thread(resampled, sound, SAMPLE_RATE)
+        language = CHINESE if expected_text and is_chinese(expected_text) else ENGLISH
+        recognised = await _unless_missing(
+            self._pool.recognise(sound, language=language, expected_text=expected_text)
+        )
+        alignment = None
+        aligned = bool(expected_text) and language == ENGLISH and fits(sound)
+        if aligned and expected_text and recognised is not None:
+            alignment = await _unless_missing(
+                self._pool.align(sound, expected_text, language=language)
+            )
+        return Heard(
+            samples=floats(sound), recognised=recognised, alignment=alignment, aligned=aligned
+        )
+
+
+async def _unless_missing(asked: "Future[Answer]") -> Answer | None:
+    """Wait for an answer; None where there is no engine and will be none by waiting."""
+    try:
+        return await asyncio.wrap_future(asked)
+    except NO_ENGINE:
+        return None
