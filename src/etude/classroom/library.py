@@ -29,6 +29,7 @@ from etude.classroom.errors import (
     ClassroomFileUnknownError,
     ClassroomFolderError,
     ClassroomInvalidError,
+    ClassroomNotSameError,
     ClassroomUnknownError,
 )
 from etude.classroom.fields import CLASSROOM_ID
@@ -86,6 +87,10 @@ class Draft:
             ClassroomExistsError: there is one of this id.
             ClassroomFolderError: the disk does not take it.
         """
+        if classroom.id != self._id:
+            raise ClassroomInvalidError(
+                ClassroomNotSameError(path="id", wanted=self._id), mistakes=1
+            )
         return self._library.place(classroom, self.folder)
 
 

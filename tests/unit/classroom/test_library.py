@@ -88,6 +88,14 @@ def test_a_reference_needs_its_file(tmp_path: Path) -> None:
     assert part.params["path"] == "scenes[0].content.canvas.elements[1].src"
 
 
+def test_a_draft_is_of_one_classroom(tmp_path: Path) -> None:
+    """What was begun under one id is not committed under another."""
+    library = ClassroomLibrary(tmp_path)
+    with pytest.raises(ClassroomInvalidError), library.draft("other", "t") as draft:
+        draft.commit(CLASSROOM)
+    assert library.ids() == ()
+
+
 def test_there_is_one_of_an_id(tmp_path: Path) -> None:
     """A second classroom of the same id is refused; the first stays."""
     library = ClassroomLibrary(tmp_path)
