@@ -17,8 +17,12 @@ class PooledEngines:
     """Asks a pool; safe to use from one event loop."""
 
     def __init__(self, pool: SpeechPool) -> None:
-        """Ask `pool`, which is started and closed by whoever made it."""
+        """Ask `pool`, a new one: it is started when something is to be heard, closed by its maker.
+
+        A worker that never hears anything then holds no models in memory.
+        """
         self._pool = pool
+        self._started = False
 
     async def hear(self, expected_text: str | None, sound: Pcm) -> Heard:
         """Return what the engines make of a sound.
@@ -27,6 +31,9 @@ class PooledEngines:
             SpeechBusyError, SpeechWorkerError, SpeechEngineError, SpeechServerError,
             SpeechClosedError: not now; try again later.
         """
+        if not self._started:
+            self._started = True
+            self._pool.start()
         sound = await asyncio.to_thread(resampled, sound, SAMPLE_RATE)
         language = CHINESE if expected_text and is_chinese(expected_text) else ENGLISH
         recognised = await _unless_missing(

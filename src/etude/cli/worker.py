@@ -58,8 +58,6 @@ async def run(settings: Settings) -> None:
             runners.append(asking_runner(database, chat, clock))
         stopping = stop_signal()
         try:
-            if pool is not None:
-                pool.start()
             for runner in runners:
                 await runner.start()
             log.info("working", action="worker.started")

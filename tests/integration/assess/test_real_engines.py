@@ -1,0 +1,107 @@
+"""Assessment with the engines that ship, on sound that they make themselves."""
+
+import asyncio
+import importlib.util
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pytest
+
+from etude.assess.metrics import Metric, load_methods
+from etude.assess.pooled import PooledEngines
+from etude.assess.spoken_methods import own_engines
+from etude.assess.turns import assess_turn, event_line
+from etude.sessions.turns import Turn
+from etude.speech.audio import Pcm, floats, from_floats, resampled
+from etude.speech.engines import Engines, SpeechOptions
+from etude.speech.pool import SpeechPool
+
+RATE = 16_000
+RIGHT = "The cat sat on the warm stone wall."
+WRONG = "She sells shells by the blue sea."
+LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts")
+SPOKEN = ("speech_rate_v1", "pause_ratio_v1", "pronunciation_v1")
+
+
+@pytest.fixture(scope="module")
+def spoken() -> Pcm:
+    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"ASSESSMENT NOT TESTED WITH ENGINES: install etude[speech] ({missing})")
+    voice = Engines(SpeechOptions()).synthesiser()
+    return resampled(voice.synthesise(RIGHT, language="en").sound, RATE)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[PooledEngines]:
+    made = SpeechPool(SpeechOptions(), processes=1)
+    yield PooledEngines(made)
+    made.close()
+
+
+def assessed(text: str, samples: np.ndarray) -> Mapping[str, Metric]:
+    heard = own_engines().hear(text, samples, RATE)
+    turn = Turn(step_index=0, expected_text=text)
+    found = assess_turn(turn, load_methods(), heard, samples, RATE)
+    return {one.method: one for one in found}
+
+
+def test_a_sentence_that_was_read_gets_every_number(spoken: Pcm) -> None:
+    """A clear voice that reads the sentence is near the top of the scale, word by word."""
+    found = assessed(RIGHT, floats(spoken))
+    assert all(found[name].value is not None for name in SPOKEN)
+    pronunciation = found["pronunciation_v1"]
+    assert pronunciation.value is not None
+    assert pronunciation.value > 7
+    assert [one["index"] for one in pronunciation.detail["words"]] == list(range(8))
+    assert found["completeness_v1"].value is not None
+    assert found["completeness_v1"].value > 0.7
+
+
+@pytest.mark.parametrize("text", [RIGHT.upper(), RIGHT.lower().rstrip("."), f"  {RIGHT} "])
+def test_how_the_sentence_is_spelled_changes_nothing(spoken: Pcm, text: str) -> None:
+    """Case, punctuation and spaces of the lesson's text do not reach the number."""
+    assert assessed(text, floats(spoken))["pronunciation_v1"].value == (
+        assessed(RIGHT, floats(spoken))["pronunciation_v1"].value
+    )
+
+
+def test_another_sentence_silence_and_noise_get_no_number(spoken: Pcm) -> None:
+    """`off_task` or `no_speech`, and null, for every method that hears."""
+    random = np.random.default_rng(1)
+    noise = random.normal(0, 0.05, 2 * RATE).astype(np.float32)
+    silence = np.zeros(2 * RATE, dtype=np.float32)
+    for samples, text, reasons in (
+        (floats(spoken), WRONG, {"off_task"}),
+        (noise, RIGHT, {"no_speech", "off_task"}),
+        (silence, RIGHT, {"no_speech"}),
+    ):
+        found = assessed(text, samples)
+        for name in SPOKEN:
+            assert found[name].value is None
+            assert found[name].detail["reason"] in reasons
+
+
+def test_in_any_process_the_same_lines(spoken: Pcm, pool: PooledEngines) -> None:
+    """What a pool hears gives the same events as the engines of this process."""
+    samples = floats(spoken)
+    sound = from_floats(samples, RATE)
+    heard = asyncio.run(pool.hear(RIGHT, sound))
+    turn = Turn(step_index=1, expected_text=RIGHT)
+    pooled = assess_turn(turn, load_methods(), heard, floats(sound), RATE)
+    own = assess_turn(
+        turn, load_methods(), own_engines().hear(RIGHT, samples, RATE), floats(sound), RATE
+    )
+    assert [event_line("s", 1, 0.0, one) for one in pooled] == [
+        event_line("s", 1, 0.0, one) for one in own
+    ]
+
+
+def test_chinese_has_no_pronunciation_yet(spoken: Pcm, pool: PooledEngines) -> None:
+    """A Chinese text gets `no_engine`, no number, and no error (`rulings.md` 26)."""
+    heard = asyncio.run(pool.hear("我喜欢猫", spoken))
+    turn = Turn(step_index=0, expected_text="我喜欢猫")
+    found = {
+        one.method: one for one in assess_turn(turn, load_methods(), heard, floats(spoken), RATE)
+    }
+    assert {found[name].detail["reason"] for name in SPOKEN} == {"no_engine"}
