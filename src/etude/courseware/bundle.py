@@ -1,6 +1,7 @@
 """A bundle that is read: archive, table of files and content hash are checked, in this order."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
@@ -101,9 +102,9 @@ class Bundle:
             raise BundleTableError(entry=CLASSROOM)
         return self._whole(found, CLASSROOM_BYTES)
 
-    def write_file(self, path: str, target: BinaryIO) -> None:
-        """Copy a file of the bundle to `target`."""
-        target.writelines(blocks(self._file, self._entries[path]))
+    def blocks(self, path: str) -> Iterator[bytes]:
+        """Yield the bytes of a file of the bundle."""
+        return blocks(self._file, self._entries[path])
 
     def beginning_of(self, path: str, length: int = 64) -> bytes:
         """Return the first bytes of a file of the bundle, to see of what kind it is."""

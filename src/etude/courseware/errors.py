@@ -45,12 +45,6 @@ class PublishTokenMissingError(UnavailableError):
     code = "PUBLISH_TOKEN_NOT_CONFIGURED"
 
 
-class CourseRunActiveError(GateError):
-    """The course is being generated or published now."""
-
-    code = "COURSE_RUN_ACTIVE"
-
-
 class ModuleSetMismatchError(GateError):
     """Framework and generated modules differ in number or order."""
 

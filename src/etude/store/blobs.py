@@ -105,6 +105,14 @@ class Blobs:
         """
         return await asyncio.to_thread(self._open, sha256)
 
+    def file_of(self, sha256: str) -> Path:
+        """Return where stored bytes are, for a reader who checks every one of them itself.
+
+        Raises:
+            BlobMissing: `sha256` is no digest; whether there is such a file is not looked at.
+        """
+        return self._path(sha256)
+
     async def read(self, sha256: str) -> bytes:
         """Return stored bytes as a whole; errors as of `open`."""
         with await self.open(sha256) as opened:

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from etude.classroom.digest import DIGEST_VERSION
 from etude.classroom.loading import classroom_from, write_classroom
 from etude.classroom.model import DSL_VERSION, Classroom
+from etude.courseware.gates import ContinuityRef, CourseSource, ModuleSource, look
 from etude.rubric.library import RubricLibrary, rubric_json
 
 PNG: Final = b"\x89PNG\r\n\x1a\n" + b"picture" * 9
@@ -42,7 +44,12 @@ def document(classroom_id: str = "tides01", title: str = "Why tides come twice")
         "background": {"type": "image", "image": {"src": "media/moon.png"}},
         "elements": [
             {
-                "id": "t1", "type": "text", "left": 60, "top": 40, "width": 880, "height": 60,
+                "id": "t1",
+                "type": "text",
+                "left": 60,
+                "top": 40,
+                "width": 880,
+                "height": 60,
                 "content": "<p>One Moon, two bulges</p>",
             }
         ],
@@ -68,7 +75,10 @@ def document(classroom_id: str = "tides01", title: str = "Why tides come twice")
         "dslVersion": DSL_VERSION,
         "createdAt": datetime.fromtimestamp(moment / 1000, UTC).isoformat(),
         "stage": {
-            "id": classroom_id, "name": title, "createdAt": moment, "updatedAt": moment,
+            "id": classroom_id,
+            "name": title,
+            "createdAt": moment,
+            "updatedAt": moment,
             "languageDirective": "British English.",
             "whiteboard": [{"id": "wb_1", "elements": [_PICTURE]}],
             "interactiveMode": True,
@@ -90,7 +100,12 @@ def document(classroom_id: str = "tides01", title: str = "Why tides come twice")
 
 _VOICE: Final = {"providerId": "piper", "voiceId": "en_GB-alba"}
 _PICTURE: Final = {
-    "id": "p1", "type": "image", "left": 0, "top": 0, "width": 100, "height": 100,
+    "id": "p1",
+    "type": "image",
+    "left": 0,
+    "top": 0,
+    "width": 100,
+    "height": 100,
     "src": "media/moon.png",
 }
 _QUESTION: Final = {
@@ -149,3 +164,44 @@ def lay_out(
         (folder / "media" / "film.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(media_bytes))
     (root / f"{classroom.id}.json").write_bytes(write_classroom(classroom))
     return classroom
+
+
+def course(root: Path, course_id: str = "harbour", modules: int = 2) -> CourseSource:
+    """Lay out a course's classrooms below `root`; return it as its record would have it.
+
+    Args:
+        root: the folder of classrooms.
+        course_id: which course.
+        modules: how many.
+    """
+    made: list[ModuleSource] = []
+    refs: list[ContinuityRef] = []
+    for index in range(modules):
+        classroom_id = f"{course_id}_{index}"
+        lay_out(root, document(classroom_id, f"Module {index}"), number=10 * index)
+        made.append(module(root, classroom_id, tuple(refs)))
+        refs.append(
+            ContinuityRef(
+                module_index=index,
+                classroom_id=classroom_id,
+                semantic_hash=made[-1].semantic_hash or "",
+            )
+        )
+    planned = tuple(one.module_id for one in made)
+    return CourseSource(course_id=course_id, title="Harbour", planned=planned, modules=tuple(made))
+
+
+def module(root: Path, classroom_id: str, refs: tuple[ContinuityRef, ...]) -> ModuleSource:
+    """Return a module as its record has it right after it was generated."""
+    looked = look(root, classroom_id)
+    return ModuleSource(
+        module_id=f"cw_{classroom_id}",
+        title=looked.classroom.stage.name,
+        description="A module.",
+        succeeded=True,
+        classroom_id=classroom_id,
+        semantic_hash=looked.semantic_hash,
+        source_revision_hash=looked.source_revision_hash,
+        digest_version=DIGEST_VERSION,
+        continuity=refs,
+    )
