@@ -1,7 +1,7 @@
 """Reading YAML: plain values, and the line of each of its places.
 
 Aliases are refused: a few lines of them can mean gigabytes. So are merges (`<<:`), keys that are no
-text, values that JSON has no word for (dates, infinities), and keys that come twice.
+text, values that JSON has no word for (dates, infinities, tagged lists), and keys that come twice.
 """
 
 import math
@@ -54,7 +54,7 @@ def read(text: str) -> Document:
     if len(text) > MAX_CHARACTERS:
         return _unread(Mistake(0, "", "too_long", {"limit": str(MAX_CHARACTERS)}))
     try:
-        if unwelcome := _alias_or_depth(text):
+        if unwelcome := _unwelcome(text):
             return _unread(unwelcome)
         loaded = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:
@@ -76,7 +76,7 @@ def spell(path: Path) -> str:
     return text.removeprefix(".")
 
 
-def _alias_or_depth(text: str) -> Mistake | None:
+def _unwelcome(text: str) -> Mistake | None:
     """Look at the stream of events first: building what they describe could take for ever."""
     depth = 0
     for event in YAML(typ="rt").parse(text):
@@ -84,6 +84,8 @@ def _alias_or_depth(text: str) -> Mistake | None:
             return Mistake(event.start_mark.line + 1, "", "alias")
         if isinstance(event, ScalarEvent) and event.value == "<<" and event.style is None:
             return Mistake(event.start_mark.line + 1, "", "merge")
+        if isinstance(event, CollectionStartEvent) and event.tag is not None:
+            return Mistake(event.start_mark.line + 1, "", "no_json", {"found": str(event.tag)[:40]})
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > MAX_DEPTH:
             return Mistake(event.start_mark.line + 1, "", "too_deep")
