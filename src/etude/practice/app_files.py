@@ -169,6 +169,7 @@ def _task(app: AppShape, shape: TaskShape) -> Task:
             methods=shape.assessment.methods,
             timing=_timing(shape),
         ),
+        rubric=None if shape.rubric is None else msgspec.to_builtins(shape.rubric),
         transcripts=shape.transcripts,
         sentences=shape.sentences,
         repeat=shape.repeat,

@@ -6,6 +6,7 @@ import msgspec
 
 from etude.practice.records import LISTEN_RATIO_MIN, LONGEST_CLIP_MS, WINDOW_MIN_MS
 from etude.practice.tasks import CARD_TOOLS, IDENTIFIER, Activity, Timing
+from etude.rubric.model import RubricId, RubricVersion
 
 Identifier = Annotated[str, msgspec.Meta(pattern=rf"^{IDENTIFIER.pattern}\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=20_000)]
@@ -22,6 +23,13 @@ class AssessmentShape(msgspec.Struct, frozen=True, kw_only=True):
     defer: bool = False
 
 
+class RubricShape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`rubric` of a task; without `version` the newest at hand."""
+
+    id: RubricId
+    version: RubricVersion | None = None
+
+
 class TaskShape(msgspec.Struct, frozen=True, kw_only=True):
     """A task; what its keys mean is told by `tasks.Task`."""
 
@@ -36,6 +44,7 @@ class TaskShape(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Text, ...] = CARD_TOOLS
     listen_ratio: float = LISTEN_RATIO_MIN
     assessment: AssessmentShape = AssessmentShape()
+    rubric: RubricShape | None = None
     transcripts: dict[str, Text] = {}
     sentences: tuple[Text, ...] = ()
     repeat: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from etude.documents import Document
-from etude.practice.app_shapes import AppShape, AssessmentShape, TaskShape
+from etude.practice.app_shapes import AppShape, AssessmentShape, RubricShape, TaskShape
 
 SAME: Final = {"allowlist": "tools", "interaction_mode": "mode", "name": "title"}
 """Keys that are called otherwise here."""
+
+_INNER: Final = {"assessment": AssessmentShape, "rubric": RubricShape}
 
 _Path = tuple[str | int, ...]
 
@@ -61,8 +63,8 @@ class _Copy:
             place, target = (*old, key), (*new, name)
             if name == "tasks":
                 copied[name] = self._entries(inner, place, target, "task_id", TaskShape)
-            elif name == "assessment":
-                copied[name] = self._entry(inner, place, target, AssessmentShape)
+            elif name in _INNER:
+                copied[name] = self._entry(inner, place, target, _INNER[name])
             else:
                 copied[name] = self._whole(inner, place, target)
         return copied

@@ -168,6 +168,7 @@ class TaskMaker:
             app_id=request.task.app_id,
             task_id=request.task.task_id,
             mode=request.task.mode,
+            rubric=request.task.rubric,
             assignment_id=request.wish.assignment_id,
         )
 

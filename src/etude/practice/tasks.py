@@ -74,6 +74,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         entry_phrases: what a learner says to start it.
         exit_phrases: what a learner says to leave it.
         tools: the device's tools that may be called while it runs, as the device names them.
+        rubric: `{id, version}`, what its sessions are examined by; None = by the task's id
+            (`rulings.md` 3).
         transcripts: what is read, by the clip's file name or its stem.
         sentences: what is read, by the clips' order.
         repeat: how often a file is played (`PLAY_AUDIO`).
@@ -93,6 +95,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] = CARD_TOOLS
     listen_ratio: float = LISTEN_RATIO_MIN
     assessment: Assessment = Assessment()
+    rubric: Mapping[str, str] | None = None
     transcripts: Mapping[str, str] = {}
     sentences: tuple[str, ...] = ()
     repeat: int = 1

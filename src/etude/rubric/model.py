@@ -28,6 +28,8 @@ PATH: Final = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,7}$(?!\n)"
 """A path into an event: names and dots, nothing that could run."""
 
 Name = Annotated[str, Meta(pattern=NAME)]
+RubricId = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
+RubricVersion = Annotated[str, Meta(pattern=r"^v[0-9]+(\.[0-9]+){0,2}$(?!\n)")]
 FieldPath = Annotated[str, Meta(pattern=PATH)]
 Weight = Annotated[float, Meta(gt=0, le=1000)]
 Words = dict[Literal["en", "zh-CN"], Annotated[str, Meta(min_length=1, max_length=500)]]
@@ -164,8 +166,8 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rubric as a whole. `instruments`: values of `session_start` that it is for (rulings 3)."""
 
-    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
-    version: Annotated[str, Meta(pattern=r"^v[0-9]+(\.[0-9]+){0,2}$(?!\n)")]
+    id: RubricId
+    version: RubricVersion
     locale: Annotated[Words, Meta(min_length=1)]
     instruments: tuple[str, ...] = ()
     phases: Annotated[tuple[Phase, ...], Meta(min_length=1)]

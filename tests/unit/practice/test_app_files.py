@@ -63,6 +63,15 @@ def test_the_ratio_is_clamped(tmp_path: Path, given_: str, kept: float) -> None:
     assert load(tmp_path, f"{TASK}    listen_ratio: {given_}\n").listen_ratio == kept
 
 
+@pytest.mark.parametrize("rubric", [{"id": "retelling", "version": "v1.0"}, {"id": "retelling"}])
+def test_a_task_names_the_rubric_of_its_sessions(tmp_path: Path, rubric: dict[str, str]) -> None:
+    """With a version or without one, in both kinds of file; else there is none."""
+    assert load(tmp_path, TASK).rubric is None
+    assert load(tmp_path, f"{TASK}    rubric: {json.dumps(rubric)}\n").rubric == rubric
+    (tmp_path / "reading.yaml").unlink()
+    assert load(tmp_path, older(rubric={**rubric, "author": "me"}), "apps.json").rubric == rubric
+
+
 def mistakes(folder: Path, text: str, name: str = "reading.yaml") -> list[tuple[str, int]]:
     """Code and line of everything that is wrong with a file."""
     with pytest.raises(DocumentInvalidError) as raised:
@@ -94,6 +103,10 @@ def mistakes(folder: Path, text: str, name: str = "reading.yaml") -> list[tuple[
         ("    assessment: [a]", "DOCUMENT_NOT_A"),
         ("    activity: idiom_chain", "DOCUMENT_NOT_ONE_OF"),
         ("    window_ms: 100", "DOCUMENT_OUT_OF_BOUNDS"),
+        ("    rubric: retelling", "DOCUMENT_NOT_A"),
+        ("    rubric: {version: v1.0}", "DOCUMENT_MISSING"),
+        ("    rubric: {id: retelling, version: 1.0}", "DOCUMENT_NOT_A"),
+        ("    rubric: {id: retelling, digest: a}", "DOCUMENT_UNKNOWN_KEY"),
         ("  - {task_id: aloud, mode: CHAT}", "DOCUMENT_TWICE"),
     ],
 )

@@ -827,6 +827,25 @@ def test_a_retelling_has_one_clip_and_one_window() -> None:
     run(play)
 
 
+def test_the_rubric_of_a_task_goes_with_its_sessions(tmp_path: Path) -> None:
+    """Declared in the app's file, it begins each session; a task without one names none."""
+
+    async def play() -> None:
+        (tmp_path / "own.yaml").write_text(
+            "app_id: own\ntasks: [{task_id: diary, mode: SHADOWING, activity: check_in,"
+            " rubric: {id: diary, version: v1.0}}, {task_id: free, mode: SHADOWING}]\n"
+        )
+        bench = Bench(apps=load_apps([tmp_path]))
+        await asyncio.sleep(1)
+        for task in ("diary", "free"):
+            bench.practice.start_task("own", task, {})
+            await asyncio.sleep(1)
+        rubrics = [start.rubric for start in bench.notebook.starts]
+        assert rubrics == [{"id": "diary", "version": "v1.0"}, None]
+
+    run(play)
+
+
 def test_a_check_in_records_one_window_without_a_clip() -> None:
     """The microphone is opened if it is not, and after a minute the toy says thanks."""
 
