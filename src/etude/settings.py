@@ -206,6 +206,9 @@ class Settings(BaseSettings):
     card_days: Annotated[int, Field(ge=1, le=3650)] = 90
     """How long a new summary card can be opened."""
 
+    courseware_publish_token: SecretStr = SecretStr("")
+    """Allows publishing courses: at least 32 bytes; without it nothing is published."""
+
     @property
     def own_url(self) -> str:
         """Where the other processes of the installation reach `web`. No slash at the end."""
@@ -238,6 +241,16 @@ class Settings(BaseSettings):
         return self.data / "lessons"
 
     @property
+    def classrooms(self) -> Path:
+        """Folder of classrooms, which `etude.classroom.library` keeps."""
+        return self.data / "classrooms"
+
+    @property
+    def course_manifests(self) -> Path:
+        """Folder of the manifests that an older system left, one JSON file a course."""
+        return self.data / "course-manifests"
+
+    @property
     def models(self) -> Path:
         """Folder of models that do not come with a package, and of the list that names them."""
         return self.data / "models"
@@ -246,6 +259,11 @@ class Settings(BaseSettings):
     def clips(self) -> Path:
         """Folder of encoded clips: made again when it is missing, so no backup holds it."""
         return self.data / "cache" / "clips"
+
+    @property
+    def spoken(self) -> Path:
+        """Folder of what a voice has spoken for lessons: made again when it is missing."""
+        return self.data / "cache" / "spoken"
 
     @property
     def base_url(self) -> str:

@@ -5,19 +5,25 @@ Exit codes of both: 0 done (perhaps with warnings), 1 the lesson has errors, 3 n
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from etude.cli import exits, terminal
 from etude.cli.installation import require_folder, settings_for
+from etude.cli.speech_options import speech_options
 from etude.files import Files
 from etude.i18n import text
 from etude.practice.lesson_build import CheckedLesson, check_lesson, write_manifest
 from etude.practice.lesson_install import install_lesson
+from etude.practice.lesson_speaking import Line, lines_to_speak, speak_lines
+from etude.settings import Settings
+from etude.speech.engines import Engines
 
 app = typer.Typer()
+
+Language = Literal["en", "zh"]
 
 FolderArgument = Annotated[
     Path, typer.Argument(help="With 01.mp3 and 01.txt, 02.mp3 …", metavar="FOLDER")
@@ -25,13 +31,29 @@ FolderArgument = Annotated[
 
 
 @app.command()
-def build(folder: FolderArgument, *, as_json: terminal.JsonOption = False) -> None:
+def build(
+    folder: FolderArgument,
+    *,
+    speak: Annotated[
+        bool, typer.Option("--speak", help="Speak the clips that are missing, from their texts.")
+    ] = False,
+    language: Annotated[
+        Language | None,
+        typer.Option(help="Of all texts; else zh for Chinese characters, en for others."),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of everything (ETUDE_DATA).")] = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
     """Check clips and texts of a lesson and write its lesson.json.
 
-    All findings are named at once; the audio is not changed. With errors (exit code 1) nothing is
-    written.
+    All findings are named at once; audio that is there is not changed. With errors (exit code 1)
+    nothing is written. With --speak the configured voice makes the clips that are missing, if
+    nothing else is wrong; lesson.json then names the voice and its licence.
     """
     checked = check_lesson(folder)
+    if speak and (lines := lines_to_speak(checked, language)):
+        _speak(lines, settings_for("lesson", data))
+        checked = check_lesson(folder)
     written = None if checked.errors else write_manifest(checked, Files())
     if as_json:
         terminal.print_json(
@@ -76,6 +98,38 @@ def install(
     else:
         key = "lesson.installed" if installed.changed else "lesson.unchanged"
         _print_total(checked, key, str(installed.folder))
+
+
+def _speak(lines: tuple[Line, ...], settings: Settings) -> None:
+    """Speak with the configured voice, and say so, as the licence asks whoever ships it."""
+    voice = Engines(speech_options(settings)).synthesiser()
+    kept = settings.spoken if settings.data.is_dir() else None
+
+    def told(line: Line, number: int) -> None:
+        terminal.print_note(
+            text(
+                "lesson.speaking",
+                terminal.locale(),
+                file=line.clip.name,
+                number=number,
+                count=len(lines),
+            )
+        )
+
+    spoken = speak_lines(lines, voice, kept, Files(), told)
+    terminal.print_note(
+        text(
+            "lesson.spoken",
+            terminal.locale(),
+            count=len(lines),
+            kept=len(lines) - spoken,
+            engine=voice.card.engine,
+            model=voice.card.model,
+            licence=voice.card.licence or text("speech.check.licence_of_server", terminal.locale()),
+        )
+    )
+    if voice.card.notice:
+        terminal.print_note(voice.card.notice)
 
 
 def _print_findings(checked: CheckedLesson) -> None:

@@ -25,6 +25,7 @@ from etude.practice.lesson_findings import (
     warning,
 )
 from etude.practice.lesson_folders import LARGEST_TEXT_BYTES, MOST_CLIPS, byte_order
+from etude.practice.lesson_voice import SpokenBy, spoken_by
 from etude.practice.tasks import IDENTIFIER
 from etude.speech.audio import read_audio
 from etude.speech.errors import SoundLibraryMissingError
@@ -36,7 +37,7 @@ _RATE: Final = 24_000
 _MANIFEST_MODE: Final = 0o644
 
 
-class BuiltClip(msgspec.Struct, frozen=True, kw_only=True):
+class BuiltClip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One clip of a manifest.
 
     Attributes:
@@ -45,6 +46,7 @@ class BuiltClip(msgspec.Struct, frozen=True, kw_only=True):
         duration_ms: how long it lasts.
         loudness_lufs: integrated loudness (`etude.speech.loudness`), to 0.1.
         text: what is read in it.
+        spoken_by: the voice that made it; None = a recording.
     """
 
     clip: str
@@ -52,6 +54,7 @@ class BuiltClip(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int
     loudness_lufs: float | None
     text: str
+    spoken_by: SpokenBy | None = None
 
 
 class LessonManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +107,10 @@ def check_lesson(folder: Path, lesson_id: str | None = None) -> CheckedLesson:
         if (sound := _measure(folder / one, findings)) is not None
     ]
     findings += sound_findings(sounds)
-    clips = tuple(_built(sound, texts.get(Path(sound.name).stem) or "") for sound in sounds)
+    clips = tuple(
+        _built(sound, texts.get(Path(sound.name).stem) or "", spoken_by(folder / sound.name))
+        for sound in sounds
+    )
     return CheckedLesson(
         folder=folder,
         manifest=LessonManifest(lesson_id=name, clips=clips),
@@ -186,7 +192,7 @@ def _measure(path: Path, findings: list[Finding]) -> Sound | None:
     return Sound(name=path.name, sha256=sha256, duration_ms=pcm.duration_ms, loudness=measure(pcm))
 
 
-def _built(sound: Sound, words: str) -> BuiltClip:
+def _built(sound: Sound, words: str, voice: SpokenBy | None) -> BuiltClip:
     lufs = sound.loudness.integrated_lufs
     return BuiltClip(
         clip=sound.name,
@@ -194,4 +200,5 @@ def _built(sound: Sound, words: str) -> BuiltClip:
         duration_ms=sound.duration_ms,
         loudness_lufs=None if lufs is None else round(lufs, 1),
         text=words,
+        spoken_by=voice,
     )

@@ -37,3 +37,9 @@ class LessonUnwritableError(UnavailableError):
     """The disk did not take the lesson or its manifest."""
 
     code = "LESSON_UNWRITABLE"
+
+
+class LessonVoiceLanguageError(InvalidError):
+    """The configured voice does not speak the language of a text; nothing was spoken."""
+
+    code = "LESSON_VOICE_LANGUAGE"

@@ -119,7 +119,7 @@ def from_floats(samples: "NDArray[np.float32]", sample_rate: int) -> Pcm:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """Open a file that is within the bounds; map what the library says of it."""
-    library = _library("soundfile")
+    library = sound_library("soundfile")
     try:
         size_bytes = path.stat().st_size
     except FileNotFoundError as error:
@@ -174,7 +174,7 @@ def _resampled(blocks: "Iterator[NDArray[np.float32]]", rate: int, wanted: int) 
         return
     import numpy as np  # noqa: PLC0415 - see `_mono_blocks`
 
-    stream = _library("soxr").ResampleStream(rate, wanted, 1, dtype="float32")
+    stream = sound_library("soxr").ResampleStream(rate, wanted, 1, dtype="float32")
     for block in blocks:
         yield _pcm16(stream.resample_chunk(block))
     yield _pcm16(stream.resample_chunk(np.zeros(0, dtype=np.float32), last=True))
@@ -187,7 +187,7 @@ def _pcm16(block: "NDArray[np.float32]") -> bytes:
     return np.clip(scaled, -_FULL_SCALE, _FULL_SCALE).astype(np.int16).tobytes()
 
 
-def _library(name: str) -> Any:  # noqa: ANN401 - neither library has types
+def sound_library(name: str) -> Any:  # noqa: ANN401 - neither library has types
     """Load a library at its first use; what it needs from the system may be missing."""
     try:
         return importlib.import_module(name)

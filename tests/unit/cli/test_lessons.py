@@ -1,5 +1,6 @@
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,24 @@ def test_install_without_an_installation_is_told(lesson: Path, tmp_path: Path) -
     """Exit code 4, as every command that needs the data folder."""
     command = ["lesson", "install", str(lesson), *WHERE, "--data", str(tmp_path / "data")]
     assert run(command) == exits.UNAVAILABLE
+
+
+def test_build_speaks_only_when_asked_and_names_what_to_install(
+    lesson: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing clip is an error; with --speak and without the extra, the line that installs it."""
+    (lesson / "02.mp3").unlink()
+    assert run(["lesson", "build", str(lesson)]) == exits.REFUSED
+    assert not (lesson / "02.mp3").exists()
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert run(["lesson", "build", str(lesson), "--speak"]) == exits.UNAVAILABLE
+    assert "pip install 'etude[server,speech]'" in capsys.readouterr().err
+    assert not (lesson / "02.mp3").exists()
+
+
+def test_build_with_a_whole_lesson_asks_no_voice(
+    lesson: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--speak of a lesson that lacks nothing needs no engine."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert run(["lesson", "build", str(lesson), "--speak"]) == exits.OK

@@ -147,7 +147,7 @@ def test_without_the_library_there_is_no_finding_but_an_error(
     def missing(name: str) -> object:
         raise SoundLibraryMissingError(library=name, reason="?", install="?")
 
-    monkeypatch.setattr(audio, "_library", missing)
+    monkeypatch.setattr(audio, "sound_library", missing)
     with pytest.raises(SoundLibraryMissingError):
         check_lesson(folder)
 
