@@ -3,10 +3,11 @@
 Every number leads to its events and back. Web serves it, the command line writes it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
+from itertools import chain, islice
 from typing import Final, Literal
 
 import msgspec
@@ -21,6 +22,11 @@ from etude.i18n import catalogue, text
 from etude.rubric.model import Rubric, title_of
 from etude.rubric.placing import Placed, ordered, placed
 from etude.rubric.primitives import exact
+
+MOST_EVENTS: Final = 1000
+"""Of a longer session the page shows so many: those that a score stands on or that are not sure."""
+MOST_LINES: Final = 100
+"""So many lines a list has at most, and so many events stand beside a score."""
 
 _SPARK_WIDTH: Final = 120
 _SPARK_HEIGHT: Final = 40
@@ -84,8 +90,10 @@ def render_page(
             locale=view.locale,
             events=view.marks,
             phases=view.phases,
+            total=view.total,
             length_s=float(view.length_s),
             doubts=view.doubts,
+            most=MOST_LINES,
             revisions=revisions or (own,),
             t=view.words,
             anchor=view.anchor,
@@ -120,15 +128,17 @@ class _View:
         self._report = report
         self._rubric = rubric
         session = placed(ordered(events), rubric.phases[0].id)
-        self._anchors = {one.event.event_id: f"e-{n}" for n, one in enumerate(session, 1)}
+        self.total = len(session)
+        self.doubts = tuple(_doubts(report))
         self._backing = _backing(report)
         self._doubtful = frozenset(
-            item.event_id for item, _ in _doubts(report) if item.state == "unknown"
+            item.event_id for item, _ in self.doubts if item.state == "unknown"
         )
+        shown = _shown(session, chain(_named(report), self._doubtful, self._backing))
+        self._anchors = {one.event.event_id: f"e-{n}" for n, one in enumerate(shown, 1)}
         self.length_s = max((exact(one.event.ts) for one in session), default=Fraction(0))
-        self.phases = tuple(self._phases(session))
-        self.marks = tuple(map(self._mark, session))
-        self.doubts = tuple(_doubts(report))
+        self.phases = tuple(islice(self._phases(session), MOST_LINES))
+        self.marks = tuple(map(self._mark, shown))
 
     def words(self, key: str, **params: object) -> str:
         return text(f"examiner.page.{key}", self.locale, **params)
@@ -182,6 +192,25 @@ class _View:
             kind="uncertain" if uncertain else "evidence" if backing else "other",
             dimensions=backing,
         )
+
+
+def _named(report: Report) -> Iterator[str]:
+    """Yield the ids of the events that stand in the lists of the page."""
+    found = report.examiner_assessment
+    for gate in found.safety:
+        yield from gate.evidence_events[:MOST_LINES]
+    for item in found.evidence_chain:
+        yield from item.evidence_events[:MOST_LINES]
+    yield from (entry.event_id for entry, _ in islice(_doubts(report), MOST_LINES))
+
+
+def _shown(session: Sequence[Placed], wanted: Iterable[str]) -> Sequence[Placed]:
+    """Return the events that the page has place for, in their order, `wanted` ones first."""
+    if len(session) <= MOST_EVENTS:
+        return session
+    others = (one.event.event_id for one in session)
+    chosen = frozenset(islice(dict.fromkeys(chain(wanted, others)), MOST_EVENTS))
+    return [one for one in session if one.event.event_id in chosen]
 
 
 def _backing(report: Report) -> Mapping[str, tuple[_Backing, ...]]:

@@ -10,7 +10,7 @@ from etude.clock import RandomIds, SystemClock
 from etude.events.model import Event
 from etude.events.ndjson import decode_line
 from etude.examiner.examining import make_report
-from etude.examiner.page import Revision, render_page
+from etude.examiner.page import MOST_EVENTS, MOST_LINES, Revision, render_page
 from etude.examiner.report import Report
 from etude.rubric.library import RubricLibrary
 from etude.testing.builders import session
@@ -143,3 +143,23 @@ def test_every_rubric_has_its_page(rubric: Any) -> None:
     clock, ids = SystemClock(), RandomIds()
     report = make_report(events, rubric, locale="zh-CN", clock=clock, ids=ids)
     assert "第 9 个事件尚未到达" in read(render_page(report, events, rubric)).text
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.3])
+def test_a_very_long_session_has_a_page_of_bounded_size(confidence: float) -> None:
+    """It shows what its lists name, says how much more there is, and every link still leads on."""
+    pitch = next(one for one in EVENTS if one.event_id == "e006")
+    events = [
+        msgspec.structs.replace(pitch, event_id=f"x{n}", phase=f"p{n}", ts=float(n), seq=2 * n + 2)
+        for n in range(3 * MOST_EVENTS)
+    ]
+    events = [msgspec.structs.replace(one, confidence=confidence) for one in events]
+    text = render_page(made(events), events, RUBRIC)
+    page = read(text)
+    targets = {link.removeprefix("#") for link in page.values("href")}
+    assert targets <= set(page.values("id"))
+    assert len([one for one in page.values("id") if one.startswith("e-")]) == MOST_EVENTS
+    assert f"and {3 * MOST_EVENTS - MOST_LINES} more" in page.text
+    assert f"{3 * MOST_EVENTS} events" in page.text
+    assert f"This page shows {MOST_EVENTS} of them" in page.text
+    assert len(text) < 1_000_000
