@@ -57,6 +57,7 @@ COMMANDS: Final = (
     Command("events", "etude.cli.events:app"),
     Command("examine", "etude.cli.examine:examine"),
     Command("lesson", "etude.cli.lessons:app"),
+    Command("assign", "etude.cli.assign:app"),
     Command("rubric", "etude.cli.rubrics:app"),
     Command("speech", "etude.cli.speech:app"),
     Command("assess", "etude.cli.assess:app"),

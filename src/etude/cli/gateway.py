@@ -42,6 +42,9 @@ from etude.people.device_credentials import read_keys
 from etude.people.gateway_token import read_gateway_token
 from etude.people.serial_keys import SerialKeys
 from etude.practice.apps import installed_apps
+from etude.practice.assigned import ASSIGNMENTS
+from etude.practice.known_assignments import FILE as KNOWN_ASSIGNMENTS
+from etude.practice.known_assignments import KnownAssignments
 from etude.practice.lessons import Lessons
 from etude.practice.prompts import load_prompts
 from etude.practice.recorder import Recorder
@@ -116,9 +119,12 @@ async def open_gateway(
         uploads.start()
         stack.callback(uploads.stop)
         provisioning, known = _provisioning(settings, clock, ids)
-        practice = await _practice(settings, stack, known, recorder)
+        assignments = KnownAssignments(
+            settings.gateway / KNOWN_ASSIGNMENTS, clock, known.learner_of
+        )
+        practice = await _practice(settings, stack, known, assignments, recorder)
         devices = await _devices(settings, stack, provisioning, practice, ids)
-        link = await _link(settings, stack, provisioning, devices, clock)
+        link = await _link(settings, stack, provisioning, devices, assignments, clock)
         http_port = await _serve_http(settings, stack, provisioning, clock, devices.port)
         await _in_background(stack, _look_after(recorder, uploads, link))
         yield Gateway(
@@ -161,6 +167,7 @@ async def _practice(
     settings: Settings,
     stack: contextlib.AsyncExitStack,
     known: KnownDevices,
+    assignments: KnownAssignments,
     recorder: Recorder,
 ) -> PracticeFactory:
     clips = ClipCache(settings.clips)
@@ -175,6 +182,7 @@ async def _practice(
         prompts,
         locale=terminal.locale(),
         learner_of=known.learner_of,
+        assignment_of=assignments.current,
     )
 
 
@@ -209,6 +217,7 @@ async def _link(
     stack: contextlib.AsyncExitStack,
     provisioning: Provisioning,
     devices: DeviceServer,
+    assignments: KnownAssignments,
     clock: Clock,
 ) -> GatewayLink:
     gateway_id = f"{socket.gethostname()[:40]}:{devices.port}"
@@ -228,7 +237,7 @@ async def _link(
         token=lambda: read_gateway_token(settings.data),
         hello=Hello(gateway_id=gateway_id, reaches_offline=broker is not None),
         runner=CommandRunner(Control(devices.connection, broker), ledger, clock),
-        handlers=provisioning.handlers(),
+        handlers={**provisioning.handlers(), ASSIGNMENTS: assignments.handler()},
         standing=provisioning.standing,
     )
     provisioning.linked = lambda: link.up

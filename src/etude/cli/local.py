@@ -16,6 +16,7 @@ from etude.examiner.learner_data import all_learner_data
 from etude.people.learner_data import LearnerDataRegistry
 from etude.people.paging import MAX_LIMIT
 from etude.people.records import Item, Page
+from etude.practice.assignments.learner_data import assignments_data
 from etude.store import Blobs, Database, check
 
 Result = TypeVar("Result")
@@ -57,7 +58,7 @@ def with_database(
                     database=database,
                     blobs=blobs,
                     clock=clock,
-                    learner_data=all_learner_data(clock, blobs),
+                    learner_data=all_learner_data(clock, blobs, assignments_data(clock)),
                 )
             )
 

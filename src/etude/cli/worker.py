@@ -19,6 +19,7 @@ from etude.examiner.shelf import RubricShelf
 from etude.jobs import Handler, Job, Pace, Periodic, RetryPolicy, Runner
 from etude.llm.chat import Chat
 from etude.people.erasure import SCRUB, scrub_handler
+from etude.practice.assignments.learner_data import assignments_data
 from etude.sessions.lifecycle import close_abandoned
 from etude.settings import Settings
 from etude.store import Blobs, Database, check
@@ -95,7 +96,7 @@ def handlers(
         removed = await blobs.sweep_orphans(database)
         log.info("blobs swept", action=job.kind, blobs=removed)
 
-    registry = all_learner_data(clock, blobs)
+    registry = all_learner_data(clock, blobs, assignments_data(clock))
     return {
         ABANDON: abandon,
         EXAMINE: Examine(

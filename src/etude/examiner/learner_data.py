@@ -20,15 +20,18 @@ from etude.store.work import UnitOfWork
 CONTEXT: Final = "examiner"
 
 
-def all_learner_data(clock: Clock, blobs: Blobs) -> LearnerDataRegistry:
+def all_learner_data(clock: Clock, blobs: Blobs, *beside: LearnerData) -> LearnerDataRegistry:
     """Return the registry of every context that keeps data of learners, for the processes' roots.
 
-    It stands here because the examiner is the highest context that keeps any.
+    It stands here because the examiner is the highest context that keeps any; what contexts
+    `beside` it keep, which it does not know, is registered after its own.
     """
     registry = LearnerDataRegistry()
     registry.register(people_data(clock))
     registry.register(sessions_data(clock, blobs))
     registry.register(reports_data())
+    for data in beside:
+        registry.register(data)
     return registry
 
 

@@ -17,6 +17,7 @@ class Scope(StrEnum):
     UPLOAD_ON_BEHALF = "upload:on-behalf"  # upload for a device that the request names
     GATEWAY_LINK = "gateway:link"  # hold a gateway's link: devices online, commands to them
     LEARNERS_READ = "learners:read"  # read who the learners are
+    LESSONS_ASSIGN = "lessons:assign"  # say what learners and devices are to practise
     OPERATE = "operate"  # everything, and only this: people, devices, tokens, audit
 
 
@@ -30,7 +31,9 @@ _BY_KIND: Final[Mapping[PrincipalKind, frozenset[Scope]]] = {
 }
 _BY_ROLE: Final[Mapping[Role, frozenset[Scope]]] = {
     "operator": _ALL,
-    "teacher": frozenset({Scope.SESSIONS_READ, Scope.SESSIONS_REVIEW, Scope.LEARNERS_READ}),
+    "teacher": frozenset(
+        {Scope.SESSIONS_READ, Scope.SESSIONS_REVIEW, Scope.LEARNERS_READ, Scope.LESSONS_ASSIGN}
+    ),
 }
 
 

@@ -143,7 +143,12 @@ def _broken_rules(
 
 def _app(shape: AppShape) -> App:
     tasks = {one.task_id: _task(shape, one) for one in shape.tasks}
-    return App(app_id=shape.app_id, title=shape.title or shape.app_id, tasks=tasks)
+    return App(
+        app_id=shape.app_id,
+        title=shape.title or shape.app_id,
+        tasks=tasks,
+        assignment_phrases=shape.assignment_phrases,
+    )
 
 
 def _task(app: AppShape, shape: TaskShape) -> Task:

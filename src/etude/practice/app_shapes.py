@@ -58,6 +58,7 @@ class AppShape(msgspec.Struct, frozen=True, kw_only=True):
     app_id: Identifier
     title: Text = ""
     language: Language = "en"
+    assignment_phrases: tuple[Text, ...] = ()
     tasks: Annotated[tuple[TaskShape, ...], msgspec.Meta(min_length=1)]
 
 

@@ -57,6 +57,10 @@ class Apps(msgspec.Struct, frozen=True):
         """Return the task that somebody starts by saying `said`, None if no task."""
         return next((task for task in self if said in Phrases(task.entry_phrases)), None)
 
+    def asks_for_assigned(self, said: str) -> bool:
+        """Whether somebody who says `said` means what was assigned, whichever task it is."""
+        return any(said in Phrases(app.assignment_phrases) for app in self.by_id.values())
+
 
 def load_apps(folders: Iterable[Path]) -> Apps:
     """Read every app file (`*.yaml`, `*.json`) of `folders`; the apps in the order of their ids.

@@ -13,10 +13,11 @@ import msgspec
 import structlog
 
 from etude.gateway.ports import Device
+from etude.practice.assigned import Assigned
 from etude.practice.card_list import card_paths
 from etude.practice.lessons import Lessons
 from etude.practice.players import plays_card
-from etude.practice.records import Clip, Lesson
+from etude.practice.records import Clip, Lesson, SessionStart
 from etude.practice.tasks import IDENTIFIER, Task
 
 TOOLS_WAIT_S: Final = 3.0
@@ -34,22 +35,54 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """A lesson; for the repeater also the name of a file."""
     repeat: int | None = None
     assignment_id: str | None = None
+    listen_ratio: float | None = None
+    courseware: Mapping[str, Any] | None = None
+    """Where the lesson was taken from, for `session_start`."""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> "Wish":
         """Read the arguments of a command; what cannot be used is not wished for.
 
-        `name` and `loop` are what `START_APP_TASK` calls the file and how often it is played.
+        `name` and `loop` are what `START_APP_TASK` calls the file and how often it is played. An
+        assignment without its lesson says nothing that could be played, so it is passed over.
         """
         lesson_id = arguments.get("lesson_id", arguments.get("name"))
         repeat = arguments.get("repeat", arguments.get("loop"))
         assignment_id = arguments.get("assignment_id")
         usable = isinstance(repeat, int) and 1 <= repeat <= 100  # noqa: PLR2004 - as in app files
+        named = lesson_id if isinstance(lesson_id, str) and lesson_id else None
         return cls(
-            lesson_id=lesson_id if isinstance(lesson_id, str) and lesson_id else None,
+            lesson_id=named,
             repeat=repeat if usable else None,
-            assignment_id=assignment_id if isinstance(assignment_id, str) else None,
+            assignment_id=assignment_id if named and isinstance(assignment_id, str) else None,
         )
+
+    @classmethod
+    def assigned(cls, found: Assigned) -> "Wish":
+        """Wish for what was assigned."""
+        pin = found.courseware
+        return cls(
+            lesson_id=found.lesson.lesson_id,
+            assignment_id=found.assignment_id,
+            listen_ratio=found.listen_ratio,
+            courseware=None if pin is None else msgspec.structs.asdict(pin),
+        )
+
+    @classmethod
+    def resumed(cls, start: SessionStart) -> "Wish":
+        """Wish for what a session began with, whatever was assigned since."""
+        return cls(
+            lesson_id=start.lesson_id,
+            assignment_id=start.assignment_id,
+            listen_ratio=start.listen_ratio,
+            courseware=start.courseware,
+        )
+
+    def paced(self, lesson: Lesson) -> Lesson:
+        """Return the lesson with the ratio that is wished for, if one is."""
+        if self.listen_ratio is None:
+            return lesson
+        return msgspec.structs.replace(lesson, listen_ratio=self.listen_ratio)
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -78,10 +111,11 @@ class Preparation:
             paths = await self._paths()
             lesson = await asyncio.to_thread(self._on_card, task, wish, paths, last)
             if lesson is not None:
-                return Prepared(on_card=True, lesson=lesson)
+                return Prepared(on_card=True, lesson=wish.paced(lesson))
         lesson = await asyncio.to_thread(self._own, task, wish)
         if lesson is None:
             return None
+        lesson = wish.paced(lesson)
         await self._lessons.prepare(lesson)
         if all(self._lessons.encoded(clip) is None for clip in lesson.clips):
             return None

@@ -5,6 +5,7 @@ Every method is called in the loop's thread and returns at once. Whatever takes 
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
@@ -23,6 +24,7 @@ from etude.gateway.ports import (
     WakeWord,
 )
 from etude.practice.apps import Apps
+from etude.practice.assigned import Assigned
 from etude.practice.card_layout import ensure_layout
 from etude.practice.chat import Talk
 from etude.practice.errors import TaskUnknownError
@@ -50,6 +52,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
     *,
     locale: str = "en",
     learner_of: Callable[[str], int | None] = lambda _: None,
+    assignment_of: Callable[[str], Assigned | None] = lambda _: None,
     chance: random.Random | None = None,
     stepped: Callable[[float], None] = lambda _: None,
 ) -> PracticeFactory:
@@ -62,6 +65,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
         prompts: finds the toy's own sentences, in memory.
         locale: of what is said outside tasks: `en` or `zh-CN`.
         learner_of: the key of whoever holds a device, by its id; from memory.
+        assignment_of: what is to be practised on a device now, by its id; from memory.
         chance: for the questions of inline tasks.
         stepped: told when a follow-read's next clip has been sent, with the time it was due at on
             the loop's clock: what `etude bench clock` measures.
@@ -73,6 +77,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
         prompts=prompts,
         locale=locale,
         learner_of=learner_of,
+        assignment_of=assignment_of,
         chance=chance or random.Random(),  # noqa: S311 - questions, no secrets
         stepped=stepped,
     )
@@ -121,8 +126,7 @@ class DevicePractice:
             task = self._room.apps.task(start.app_id, start.task_id)
         except TaskUnknownError:
             return
-        wish = Wish(lesson_id=start.lesson_id, assignment_id=start.assignment_id)
-        self._start(task, wish, unfinished)
+        self._start(task, Wish.resumed(start), unfinished)
 
     def tools_listed(self) -> None:
         """Let waiting tasks go on, and have the card's folders made in the background."""
@@ -169,10 +173,7 @@ class DevicePractice:
             elif self._running is not None:
                 self._running.recognised(text, at_s)
             return
-        entered = self._room.apps.entered(text)
-        if entered is not None:
-            self._start(entered, Wish())
-        else:
+        if not self._entered(text):
             self._chat.recognised(text, at_s)
 
     def aborted(self, reason: str) -> None:
@@ -227,16 +228,47 @@ class DevicePractice:
     def _voice_entry(self, text: str) -> None:
         """A button or an offline phrase: it starts its task even while another one runs."""
         leaving = self._task is not None and text in Phrases(self._task.exit_phrases)
-        entered = None if leaving else self._room.apps.entered(text)
-        if entered is not None:
-            self._start(entered, Wish())
-        else:
+        if leaving or not self._entered(text):
             self.recognised(text, self._loop.time())
+
+    def _entered(self, said: str) -> bool:
+        """Start what `said` starts: a task, or whatever was assigned. Return whether it is such."""
+        task = self._room.apps.entered(said)
+        if task is not None:
+            self._start(task, Wish())
+        elif self._room.apps.asks_for_assigned(said):
+            self._start_assigned()
+        else:
+            return False
+        return True
+
+    def _start_assigned(self) -> None:
+        found = self._room.assignment_of(self._device.device_id)
+        if found is not None:
+            with contextlib.suppress(TaskUnknownError):
+                task = self._room.apps.task(found.lesson.app_id, found.lesson.task_id)
+                self._start(task, Wish.assigned(found))
+                return
+        _log.info("nothing is assigned", action="assignment.none", known=found is not None)
+        if not self.busy:
+            self._speaker.say(Prompt.NO_LESSON, self._room.locale)
+
+    def _with_assignment(self, task: Task, wish: Wish) -> Wish:
+        """Return the wish, for the assigned lesson if it is of this task and no other is named."""
+        if wish.assignment_id is not None:
+            return wish
+        found = self._room.assignment_of(self._device.device_id)
+        if found is None or (found.lesson.app_id, found.lesson.task_id) != task.address:
+            return wish
+        named = wish.lesson_id in {None, found.lesson.lesson_id}
+        return Wish.assigned(found) if named else wish
 
     def _start(self, task: Task, wish: Wish, unfinished: Unfinished | None = None) -> None:
         self._leave(EndReason.PREEMPTED)
         if task.mode is Mode.CHAT:
             return
+        if unfinished is None:
+            wish = self._with_assignment(task, wish)
         self._task, self._resuming = task, unfinished
         self._starting = self._spawn(self._prepare(task, wish, unfinished))
 

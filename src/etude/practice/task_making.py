@@ -9,6 +9,7 @@ import structlog
 
 from etude.gateway.ports import Device
 from etude.practice.apps import Apps
+from etude.practice.assigned import Assigned
 from etude.practice.chat import Talk
 from etude.practice.evidence import Evidence
 from etude.practice.follow_read import FollowRead, Plan, Step, resolve_listen_ratio
@@ -58,6 +59,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         locale: of what is said outside tasks.
         learner_of: the key of whoever holds a device, None = unknown.
+        assignment_of: what is to be practised on a device now, None = nothing was assigned.
         chance: for the questions of inline tasks.
         stepped: told when a follow-read's next clip has been sent, with the time it was due at.
         last_played: what the repeater played last, by device.
@@ -69,6 +71,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     prompts: Prompts
     locale: str
     learner_of: Callable[[str], int | None]
+    assignment_of: Callable[[str], Assigned | None]
     chance: random.Random
     stepped: Callable[[float], None] = lambda _: None
     last_played: dict[str, Clip] = msgspec.field(default_factory=dict)
@@ -170,6 +173,7 @@ class TaskMaker:
             mode=request.task.mode,
             rubric=request.task.rubric,
             assignment_id=request.wish.assignment_id,
+            courseware=request.wish.courseware,
         )
 
     def _evidence(self, request: Request, start: SessionStart) -> Evidence:

@@ -103,6 +103,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 5
 
     @property
+    def address(self) -> tuple[str, str]:
+        """Its app's id and its own."""
+        return self.app_id, self.task_id
+
+    @property
     def needs_card(self) -> bool:
         """Whether it has a folder of lessons on a card."""
         return self.activity in {Activity.LISTEN, Activity.FOLLOW_READ, Activity.RETELL}
@@ -118,8 +123,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class App(msgspec.Struct, frozen=True, kw_only=True):
-    """A named set of tasks with its own tree of lessons."""
+    """A named set of tasks with its own tree of lessons.
+
+    `assignment_phrases` are what a learner says to start whatever was assigned, of any app.
+    """
 
     app_id: str
     title: str
     tasks: Mapping[str, Task]
+    assignment_phrases: tuple[str, ...] = ()

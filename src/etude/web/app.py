@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from etude.settings import Role
 from etude.web import (
     agent_reports,
+    assignments,
     cards,
     device_actions,
     health,
@@ -37,6 +38,7 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *openapi.route_handlers,
     *people.route_handlers,
     *device_actions.route_handlers,
+    *assignments.route_handlers,
     *uploads.route_handlers,
     *sessions.route_handlers,
     *task_instances.route_handlers,

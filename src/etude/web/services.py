@@ -22,6 +22,8 @@ from etude.people.device_credentials import DeviceKeys, read_keys
 from etude.people.errors import DeviceKeyMissingError
 from etude.people.learner_data import LearnerDataRegistry
 from etude.people.token_use import TokenUse
+from etude.practice.assignments import feed as assignments_feed
+from etude.practice.assignments.learner_data import assignments_data
 from etude.sessions.ingest import Ingest
 from etude.settings import Settings
 from etude.store import Blobs, Database
@@ -79,9 +81,13 @@ def compose(
         ingest=Ingest(database, time, projectors=(*projectors(time), AssessProjector(time))),
         clock=time,
         ids=made,
-        learner_data=all_learner_data(time, blobs),
+        learner_data=all_learner_data(time, blobs, assignments_data(time)),
         links=GatewayLinks(
-            database, time, made, sources=change_sources(time), sinks=report_sinks()
+            database,
+            time,
+            made,
+            sources=(*change_sources(time), *assignments_feed.change_sources(time)),
+            sinks=report_sinks(),
         ),
         shelf=RubricShelf(settings.rubrics),
         card_links=CardLinks(settings.base_url, () if keys is None else keys.secrets),

@@ -32,17 +32,9 @@ asyncio.run(upgrade(sys.argv[1]))
 
 
 def import_all_tables() -> None:
-    for module in pkgutil.iter_modules(etude.__path__, "etude."):
-        if module.ispkg:
-            names = [found.name for found in pkgutil.iter_modules([*_path_of(module.name)])]
-            if "tables" in names:
-                importlib.import_module(f"{module.name}.tables")
-
-
-def _path_of(package: str) -> list[str]:
-    spec = importlib.util.find_spec(package)
-    assert spec is not None
-    return list(spec.submodule_search_locations or [])
+    for package in pkgutil.walk_packages(etude.__path__, "etude."):
+        if package.name.endswith(".tables"):
+            importlib.import_module(package.name)
 
 
 def differences(connection: Connection) -> list[Any]:

@@ -1,0 +1,219 @@
+"""Assignments over HTTP: what learners and devices are to practise, and until when."""
+
+from datetime import datetime
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.params import JSONBody, PathParameter, QueryParameter
+from msgspec import Meta
+
+from etude.people import audit
+from etude.people.devices import get_device
+from etude.people.errors import (
+    CursorInvalidError,
+    DeviceUnknownError,
+    LearnerErasedError,
+    LearnerUnknownError,
+    TimeOutOfRangeError,
+)
+from etude.people.learners import get_learner
+from etude.people.names import MAX_DEVICE_ID, MAX_ID
+from etude.people.paging import DEFAULT_LIMIT
+from etude.people.scopes import Scope
+from etude.practice.apps import installed_apps
+from etude.practice.assigned import CoursewarePin, LessonAddress
+from etude.practice.assignments.assigning import assign, subject_of, withdraw
+from etude.practice.assignments.errors import (
+    AssignmentHolderError,
+    AssignmentIntervalError,
+    AssignmentUnknownError,
+    LessonNotInstalledError,
+    TaskNotAssignableError,
+)
+from etude.practice.assignments.lesson_addresses import require_lesson
+from etude.practice.assignments.records import Assignment, NewAssignment
+from etude.practice.assignments.repository import list_assignments
+from etude.practice.errors import TaskUnknownError
+from etude.practice.records import LISTEN_RATIO_MAX, LISTEN_RATIO_MIN
+from etude.practice.tasks import IDENTIFIER
+from etude.settings import Settings
+from etude.store.errors import StoreUnavailable
+from etude.web.auth import principal_of
+from etude.web.declared import declared
+from etude.web.devices import Instant
+from etude.web.paging import Cursor, Limit
+from etude.web.services import HttpRequest, services_of
+
+PATH: Final = "/api/v1/assignments"
+_NEEDS: Final = (Scope.LESSONS_ASSIGN, Scope.OPERATE)
+AssignmentId = Annotated[
+    str, PathParameter(description="The assignment's id, as given when it was made.")
+]
+Name = Annotated[str, Meta(pattern=f"^{IDENTIFIER.pattern}$")]
+OfLearner: TypeAlias = Annotated[
+    str | None, QueryParameter(name="learner", max_length=MAX_ID, description="Of this learner.")
+]
+OfDevice: TypeAlias = Annotated[
+    str | None,
+    QueryParameter(name="device", max_length=MAX_DEVICE_ID, description="Of this device itself."),
+]
+
+
+class NewAssignmentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A lesson for a learner, on whichever device they have, or for a device, whoever has it.
+
+    Exactly one of `learner_id` and `device_id`. It counts from `starts_at` (null: now) until just
+    before `ends_at` (null: until further notice). `listen_ratio` null: as the task says.
+    """
+
+    app_id: Name
+    task_id: Name
+    lesson_id: Name
+    learner_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID)] | None = None
+    device_id: Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID)] | None = None
+    starts_at: Instant | None = None
+    ends_at: Instant | None = None
+    listen_ratio: Annotated[float, Meta(ge=LISTEN_RATIO_MIN, le=LISTEN_RATIO_MAX)] | None = None
+
+
+class AssignmentView(msgspec.Struct, frozen=True, kw_only=True):
+    """An assignment. `withdrawn_at`: it counts no more. `courseware`: where its lesson is from."""
+
+    assignment_id: str
+    app_id: str
+    task_id: str
+    lesson_id: str
+    learner_id: str | None
+    device_id: str | None
+    listen_ratio: float | None
+    courseware: CoursewarePin | None
+    starts_at: datetime
+    ends_at: datetime | None
+    created_at: datetime
+    withdrawn_at: datetime | None
+
+
+class AssignmentPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the list of assignments, oldest first."""
+
+    items: list[AssignmentView]
+    next_cursor: str | None
+
+
+@post(
+    PATH,
+    opt=declared(
+        roles=("server",),
+        needs=_NEEDS,
+        raises=(
+            TaskUnknownError,
+            TaskNotAssignableError,
+            LessonNotInstalledError,
+            AssignmentHolderError,
+            AssignmentIntervalError,
+            TimeOutOfRangeError,
+            LearnerUnknownError,
+            LearnerErasedError,
+            DeviceUnknownError,
+            StoreUnavailable,
+        ),
+    ),
+    tags=["Practice"],
+)
+async def create_assignment(
+    request: HttpRequest, data: JSONBody[NewAssignmentBody]
+) -> Response[AssignmentView]:
+    """Assign a lesson: the toy plays it when its task, or "start practice", is asked for next.
+
+    A lesson that runs is not changed. Where several count, a learner's own comes before a device's,
+    and of these the one that starts last.
+    """
+    services = services_of(request)
+    fields = msgspec.structs.asdict(data)
+    address = LessonAddress(**{name: fields.pop(name) for name in LessonAddress.__struct_fields__})
+    await services.in_thread(_require, services.settings, address)
+    async with services.database.transaction() as work:
+        work.after_commit(services.links.wake)
+        made = await assign(
+            work,
+            NewAssignment(lesson=address, **fields),
+            assignment_id=services.ids.new(),
+            actor=principal_of(request),
+            now=services.clock.now(),
+        )
+    location = f"{PATH}/{made.assignment_id}"
+    return Response(_view(made), status_code=201, headers={"Location": location})
+
+
+@get(
+    PATH,
+    opt=declared(
+        roles=("server",),
+        needs=_NEEDS,
+        raises=(
+            CursorInvalidError,
+            LearnerUnknownError,
+            LearnerErasedError,
+            DeviceUnknownError,
+            StoreUnavailable,
+        ),
+    ),
+    tags=["Practice"],
+)
+async def show_assignments(
+    request: HttpRequest,
+    learner: OfLearner = None,
+    device: OfDevice = None,
+    cursor: Cursor = None,
+    limit: Limit = DEFAULT_LIMIT,
+) -> AssignmentPage:
+    """List the assignments, past and withdrawn ones too; each learner shown is audited."""
+    services = services_of(request)
+    async with services.database.transaction() as work:
+        connection = work.connection
+        page = await list_assignments(
+            connection,
+            learner_key=(await get_learner(connection, learner)).learner_key if learner else None,
+            device_key=(await get_device(connection, device)).device_key if device else None,
+            cursor=cursor,
+            limit=limit,
+        )
+        shown = {subject_of(each) for each in page.items if each.learner_key is not None}
+        await audit.record_all(
+            work,
+            principal_of(request),
+            "assignment.listed",
+            subjects=sorted(shown),
+            now=services.clock.now(),
+        )
+    return AssignmentPage(items=[_view(each) for each in page.items], next_cursor=page.next_cursor)
+
+
+@delete(
+    PATH + "/{assignment_id:str}",
+    status_code=204,
+    opt=declared(
+        roles=("server",), needs=_NEEDS, raises=(AssignmentUnknownError, StoreUnavailable)
+    ),
+    tags=["Practice"],
+)
+async def remove_assignment(request: HttpRequest, assignment_id: AssignmentId) -> Response[None]:
+    """Withdraw an assignment: it counts no more, and a lesson that runs goes on. Twice is once."""
+    services = services_of(request)
+    async with services.database.transaction() as work:
+        work.after_commit(services.links.wake)
+        await withdraw(work, assignment_id, actor=principal_of(request), now=services.clock.now())
+    return Response(None, status_code=204)
+
+
+def _require(settings: Settings, address: LessonAddress) -> None:
+    require_lesson(installed_apps(settings.apps), settings.lessons, address)
+
+
+def _view(found: Assignment) -> AssignmentView:
+    fields = msgspec.structs.asdict(found)
+    return AssignmentView(**{name: fields[name] for name in AssignmentView.__struct_fields__})
+
+
+route_handlers = [create_assignment, show_assignments, remove_assignment]
