@@ -1,6 +1,12 @@
 """Why a bundle is not trusted: the archive, its manifest, its contents."""
 
-from etude.errors import InvalidError, TooLargeError, UnsupportedError
+from etude.errors import (
+    InvalidError,
+    NotFoundError,
+    TooLargeError,
+    UnavailableError,
+    UnsupportedError,
+)
 
 
 class BundleUnsafeError(InvalidError):
@@ -109,3 +115,15 @@ class BundleIncompleteError(BundleUnsafeError):
     """A bundle is not complete; what is missing are parts."""
 
     code = "BUNDLE_INCOMPLETE"
+
+
+class BundleFileUnknownError(NotFoundError):
+    """There is no such file."""
+
+    code = "BUNDLE_FILE_UNKNOWN"
+
+
+class BundleFileUnreadableError(UnavailableError):
+    """The file of a bundle cannot be read."""
+
+    code = "BUNDLE_FILE_UNREADABLE"

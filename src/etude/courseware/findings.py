@@ -1,6 +1,7 @@
 """What a classroom must have to be frozen, and a frozen one to be complete: one list for both."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -140,13 +141,19 @@ def _practice(content: PracticeContent, path: Path) -> Iterator[FindingError]:
     for index, clip in enumerate(content.clips):
         if not clip.audio_ref or not clip.duration_ms:
             yield PracticeAudioMissingError(path=spell((*path, "clips", index)))
+    reason = _rubric_problem(msgspec.json.encode(content.rubric or {}).decode())
+    if reason is not None:
+        yield PracticeRubricMissingError(path=spell((*path, "rubric")), reason=reason)
+
+
+@lru_cache(maxsize=32)
+def _rubric_problem(text: str) -> str | None:
+    """Return the code of what is wrong with a rubric; modules of a course share a few of them."""
     try:
-        if not content.rubric:
-            yield PracticeRubricMissingError(path=spell((*path, "rubric")), reason="")
-        else:
-            load_rubric(msgspec.json.encode(content.rubric).decode(), "rubric")
+        load_rubric(text, "rubric")
     except EtudeError as error:
-        yield PracticeRubricMissingError(path=spell((*path, "rubric")), reason=error.code)
+        return error.code
+    return None
 
 
 def _is_resolved(slot: Slot, beginning: Beginning) -> bool:

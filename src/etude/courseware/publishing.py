@@ -41,7 +41,7 @@ from etude.store.engine import Database
 from etude.store.errors import BlobMissing, StoreBusy
 from etude.store.work import UnitOfWork
 
-TOKEN_VARIABLE: Final = "COURSEWARE_PUBLISH_TOKEN"  # noqa: S105 - a name, no secret
+TOKEN_VARIABLE: Final = "ETUDE_COURSEWARE_PUBLISH_TOKEN"  # noqa: S105 - a name, no secret
 LEAST_TOKEN_BYTES: Final = 32
 _AT_ONCE: Final = 2
 _TOGETHER_BYTES: Final = 1 << 20

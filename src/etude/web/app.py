@@ -12,6 +12,7 @@ from etude.web import (
     agent_reports,
     assignments,
     cards,
+    courseware,
     device_actions,
     health,
     openapi,
@@ -46,6 +47,7 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *reports.route_handlers,
     *reviews.route_handlers,
     *cards.route_handlers,
+    *courseware.route_handlers,
 )
 
 

@@ -23,6 +23,10 @@ BENCHES: Final = {
     "journal": Bench(
         "etude.cli.bench.journal:journal", "Append to a journal; read one of 1 GB in little memory."
     ),
+    "bundle": Bench(
+        "etude.cli.bench.bundle:bundle",
+        "Publish a course of 15 modules, against sha256sum and zip -0 of the same files.",
+    ),
     "clock": Bench(
         "etude.cli.bench.clock:clock",
         "Steps of practising devices: send minus due, against a bare timer beside the load.",
