@@ -231,8 +231,9 @@ def _judge_places(file: zipfile.ZipFile, path: Path, infos: list[zipfile.ZipInfo
     free = 0
     with path.open("rb") as raw:
         for info in sorted(infos, key=lambda one: one.header_offset):
-            raw.seek(info.header_offset)
-            header = raw.read(_LOCAL.size)
+            # A damaged directory may put an entry before the file's begin.
+            raw.seek(max(info.header_offset, 0))
+            header = raw.read(_LOCAL.size) if info.header_offset >= 0 else b""
             if len(header) < _LOCAL.size or not header.startswith(_LOCAL_MARK):
                 raise ArchiveOverlapError(entry=shown(info.filename))
             *_, name_bytes, extra_bytes = _LOCAL.unpack(header)

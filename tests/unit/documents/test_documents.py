@@ -140,7 +140,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def test_a_tag_says_what_is_meant() -> None:
-    """Of a tagged union only the named member's mistakes are told; sizes and times are checked."""
+    """Of a tagged union the named member's mistakes are told; what is beyond a bound is not read."""
     good = (
         "shapes: [{type: square, side: 1, born: '2026-01-01T00:00:00Z'}, {type: circle, radius: 2}]"
     )
@@ -165,6 +165,5 @@ corner: [1]
         ("DOCUMENT_MISSING", "shapes[2]"),
         ("DOCUMENT_OUT_OF_BOUNDS", "shapes[3].born"),
         ("DOCUMENT_NOT_ONE_OF", "shapes[4].type"),
-        ("DOCUMENT_NOT_A", "shapes[5]"),
         ("DOCUMENT_OUT_OF_BOUNDS", "corner"),
     ]
