@@ -34,6 +34,7 @@ from etude.speech.requests import (
     Recognise,
     Request,
     Spoke,
+    read_begin,
     receive,
     send,
 )
@@ -65,7 +66,7 @@ def main() -> NoReturn:
     first = receive(requests)
     if first is None:
         os._exit(0)
-    begin = msgspec.msgpack.decode(first, type=Begin)
+    begin = read_begin(first)
     _limit_memory(begin.memory_bytes)
     waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests, waiting), daemon=True).start()

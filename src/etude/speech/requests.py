@@ -1,5 +1,6 @@
 """What the pool and its processes say to each other: MessagePack behind four bytes of length."""
 
+from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 import msgspec
@@ -100,7 +101,27 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 Answer = Ready | Heard | Found | Spoke | Failed
 
-_encoder: Final = msgspec.msgpack.Encoder()
+
+def _spelled(value: object) -> str:
+    # A folder of models: the one kind of value here that MessagePack has not.
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError
+
+
+def _respelled(kind: type, value: object) -> object:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError
+
+
+_encoder: Final = msgspec.msgpack.Encoder(enc_hook=_spelled)
+_beginnings: Final = msgspec.msgpack.Decoder(Begin, dec_hook=_respelled)
+
+
+def read_begin(body: bytes) -> Begin:
+    """Read the first message."""
+    return _beginnings.decode(body)
 
 
 def send(stream: IO[bytes], message: Request | Begin | Answer) -> None:
