@@ -100,10 +100,10 @@ class ContinuityBrokenError(ConflictError):
     code = "CONTINUITY_BROKEN"
 
 
-class InteractiveHtmlMissingError(InvalidError):
+class ActivityMissingError(InvalidError):
     """A module was made without an activity: it is not kept."""
 
-    code = "INTERACTIVE_HTML_MISSING"
+    code = "MODULE_WITHOUT_ACTIVITY"
 
 
 class ModuleMaterialMissingError(InvalidError):
@@ -122,15 +122,3 @@ class AuthorUnknownError(InvalidError):
     """There is no author of this name here."""
 
     code = "AUTHOR_UNKNOWN"
-
-
-class PublishNotReadyError(ConflictError):
-    """The course cannot be published; the parts are all the reasons."""
-
-    code = "COURSE_NOT_READY"
-
-
-class GateError(ConflictError):
-    """One reason against publishing, of one module; `gate` is its code."""
-
-    code = "COURSE_GATE"

@@ -1,0 +1,315 @@
+"""Carrying out a run: a framework, then modules strictly in order, each noted once it is there.
+
+The tables are the truth. A kill leaves a module that is not noted; the next attempt takes over the
+classroom if it was placed, else makes it again. A run that was cancelled writes nothing more: its
+job is fenced off, and whoever carries it out looks twice a second.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import structlog
+
+from etude.authoring import repository
+from etude.authoring.authors import Author, ModuleOrder
+from etude.authoring.courses import terms_of
+from etude.authoring.errors import ActivityMissingError, AuthorFailedError, ContinuityBrokenError
+from etude.authoring.records import Course, CourseStatus, Module, ModuleStatus, RunState
+from etude.authoring.requirement import build_module_requirement
+from etude.classroom.digest import OutputDigest, output_digest
+from etude.classroom.errors import ClassroomUnknownError
+from etude.classroom.library import ClassroomLibrary, Draft
+from etude.classroom.model import Classroom, InteractiveContent
+from etude.clock import Clock, Ids, to_us
+from etude.courseware.gates import ContinuityRef
+from etude.errors import EtudeError
+from etude.files import crash_point
+from etude.jobs import Fenced, Job
+from etude.store import Database
+from etude.store.errors import StoreUnavailable
+
+LOOK_EVERY_S: Final = 0.5
+log = structlog.get_logger("etude.authoring")
+Result = TypeVar("Result")
+Publish = Callable[[Course], Awaitable[object]]
+
+
+class CourseRuns:
+    """The handler of `authoring.run` jobs."""
+
+    def __init__(
+        self,
+        database: Database,
+        library: ClassroomLibrary,
+        clock: Clock,
+        ids: Ids,
+        authors: Mapping[str, Author],
+        publish: Publish | None = None,
+        *,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        """`publish` finishes a publication that its process did not live to end."""
+        self._database = database
+        self._library = library
+        self._clock = clock
+        self._ids = ids
+        self._authors = authors
+        self._publish = publish
+        self._look_every_s = look_every_s
+
+    async def __call__(self, job: Job) -> None:
+        """Carry out the run that the job names, unless it is over."""
+        working = asyncio.create_task(self._carry_out(job))
+        looking = asyncio.create_task(self._until_over(job))
+        try:
+            await asyncio.wait({working, looking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over = looking.done() and not working.done()
+            looking.cancel()
+            if not working.done():
+                working.cancel()
+                await asyncio.wait([working])
+        if not over:
+            await working
+        elif not working.cancelled():
+            working.exception()
+
+    async def _until_over(self, job: Job) -> None:
+        """Return when the run was cancelled."""
+        while True:
+            await asyncio.sleep(self._look_every_s)
+            with contextlib.suppress(StoreUnavailable):
+                async with self._database.read() as connection:
+                    state = await repository.run_state(connection, job.args["run_key"])
+                if state is not RunState.ACTIVE:
+                    return
+
+    async def _carry_out(self, job: Job) -> None:
+        async with self._database.read() as connection:
+            course = await repository.load_by_key(connection, job.args["course_key"])
+        if course is None or course.active is None or course.active.run_key != job.args["run_key"]:
+            return
+        kind = course.active.kind
+        try:
+            if kind == "framework":
+                await self._framework(job, course)
+            elif kind == "publish":
+                await self._published(job, course)
+            else:
+                await self._modules(job, course)
+        except (Fenced, StoreUnavailable):
+            raise
+        except EtudeError as error:
+            await self._failed(job, course, error.code)
+
+    async def _published(self, job: Job, course: Course) -> None:
+        if self._publish is not None:
+            await self._publish(course)
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            await repository.end_run(work, job.args["run_key"], RunState.DONE, self._clock.now())
+            await job.finish(work)
+
+    async def _framework(self, job: Job, course: Course) -> None:
+        now = self._clock.now()
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            status = CourseStatus.FRAMEWORK_GENERATING
+            await repository.set_course(work, course.course_key, now, status=status)
+        author = self._authors[course.author]
+        framework = await _by_author(author.framework(course.request))
+        crash_point("authoring.framework.made")
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            now = self._clock.now()
+            await repository.set_framework(work, course, framework, now)
+            await repository.end_run(work, job.args["run_key"], RunState.DONE, now)
+            await job.finish(work)
+        crash_point("authoring.framework.noted")
+        log.info("a framework is ready", action="authoring.framework", course=course.course_id)
+
+    async def _modules(self, job: Job, course: Course) -> None:
+        for index in range(len(course.modules)):
+            async with self._database.read() as connection:
+                now = await repository.load_by_key(connection, course.course_key)
+            if now is None:
+                return
+            if now.modules[index].status is not ModuleStatus.SUCCEEDED:
+                await self._module(job, now, index)
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            moment = self._clock.now()
+            status = CourseStatus.SUCCEEDED
+            await repository.set_course(
+                work, course.course_key, moment, status=status, error_code=None
+            )
+            await repository.end_run(work, job.args["run_key"], RunState.DONE, moment)
+            await job.finish(work)
+        crash_point("authoring.run.ended")
+        log.info("a course is made", action="authoring.course", course=course.course_id)
+
+    async def _module(self, job: Job, course: Course, index: int) -> None:
+        earlier = await self._earlier(course, index)
+        module = course.modules[index]
+        classroom_id = await self._begun(job, course, module)
+        framework = course.framework
+        if framework is None:
+            raise ContinuityBrokenError(module=0)
+        requirement = build_module_requirement(
+            framework, index, earlier, course.request.requirement
+        )
+        order = ModuleOrder(
+            request=course.request,
+            framework=framework,
+            index=index,
+            requirement=requirement,
+            earlier=earlier,
+            classroom_id=classroom_id,
+            created_at=self._clock.now(),
+        )
+        classroom = await self._placed(course, order)
+        crash_point("authoring.module.placed")
+        media = await asyncio.to_thread(self._library.media_hashes, classroom_id)
+        digest = output_digest(classroom, media, terms=terms_of(course))
+        refs = tuple(
+            ContinuityRef(
+                module_index=at, classroom_id=one.classroom_id, semantic_hash=one.semantic_hash
+            )
+            for at, one in enumerate(earlier)
+        )
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            await repository.set_module(
+                work,
+                course.course_key,
+                index,
+                status=ModuleStatus.SUCCEEDED,
+                prompt=framework.modules[index].generation_prompt.encode(),
+                requirement_sha256=hashlib.sha256(requirement.encode()).hexdigest(),
+                digest=digest,
+                refs=refs,
+                error_code=None,
+                ended_us=to_us(self._clock.now()),
+            )
+        crash_point("authoring.module.noted")
+        log.info(
+            "a module is made", action="authoring.module", course=course.course_id, index=index
+        )
+
+    async def _begun(self, job: Job, course: Course, module: Module) -> str:
+        """Note that a module is being made, and the classroom it will be; return that id."""
+        resumed = module.status is ModuleStatus.RUNNING and module.classroom_id
+        classroom_id = module.classroom_id if resumed else f"c-{self._ids.new()}"
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            await repository.set_module(
+                work,
+                course.course_key,
+                module.index,
+                status=ModuleStatus.RUNNING,
+                classroom_id=classroom_id,
+                error_code=None,
+                started_us=to_us(self._clock.now()),
+            )
+        crash_point("authoring.module.begun")
+        return str(classroom_id)
+
+    async def _earlier(self, course: Course, index: int) -> tuple[OutputDigest, ...]:
+        """Return digests of all modules before one, from the classrooms as they are on disk.
+
+        A digest that an old record lacks is made up for.
+        """
+        found = []
+        for module in course.modules[:index]:
+            if module.status is not ModuleStatus.SUCCEEDED or module.classroom_id is None:
+                raise ContinuityBrokenError(module=module.index)
+            found.append(await self._digest(module.classroom_id, terms_of(course)))
+        return tuple(found)
+
+    async def _digest(self, classroom_id: str, terms: Sequence[str]) -> OutputDigest:
+        classroom = await asyncio.to_thread(self._library.read, classroom_id)
+        media = await asyncio.to_thread(self._library.media_hashes, classroom_id)
+        return output_digest(classroom, media, terms=terms)
+
+    async def _placed(self, course: Course, order: ModuleOrder) -> Classroom:
+        """Return the classroom of a module: the one that a killed attempt placed, or a new one."""
+        with contextlib.suppress(ClassroomUnknownError):
+            return await asyncio.to_thread(self._library.read, order.classroom_id)
+        draft = await asyncio.to_thread(self._library.draft, order.classroom_id, self._ids.new())
+        try:
+            author = self._authors[course.author]
+            classroom = await _by_author(author.module(order, draft))
+            _require_activity(classroom, order.index)
+            crash_point("authoring.module.made")
+            await _to_the_end(self._commit, draft, classroom)
+        except asyncio.CancelledError:
+            await _to_the_end(self._library.remove, order.classroom_id)
+            raise
+        finally:
+            await _to_the_end(draft.__exit__)
+        return classroom
+
+    @staticmethod
+    def _commit(draft: Draft, classroom: Classroom) -> None:
+        draft.commit(classroom)
+
+    async def _failed(self, job: Job, course: Course, error_code: str) -> None:
+        """Note why a run ended; what comes after the failed module is not begun."""
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            now = self._clock.now()
+            found = await repository.load_by_key(work.connection, course.course_key)
+            for module in found.modules if found else ():
+                if module.status is ModuleStatus.RUNNING:
+                    await repository.set_module(
+                        work,
+                        course.course_key,
+                        module.index,
+                        status=ModuleStatus.FAILED,
+                        error_code=error_code,
+                        classroom_id=None,
+                    )
+            if course.active is None or course.active.kind != "publish":
+                await repository.set_course(
+                    work,
+                    course.course_key,
+                    now,
+                    status=CourseStatus.FAILED,
+                    error_code=error_code,
+                )
+            await repository.end_run(work, job.args["run_key"], RunState.FAILED, now, error_code)
+            await job.finish(work)
+        crash_point("authoring.run.failed")
+        log.warning("a run failed", action="authoring.failed", error_code=error_code)
+
+
+def _require_activity(classroom: Classroom, index: int) -> None:
+    """Raise unless a module has an activity with a page (the generation gate)."""
+    pages = (
+        one.content.html for one in classroom.scenes if isinstance(one.content, InteractiveContent)
+    )
+    if not any((html or "").strip() for html in pages):
+        raise ActivityMissingError(module=index)
+
+
+async def _by_author(made: Awaitable[Result]) -> Result:
+    """Await what an author makes; anything untyped that it raises is its defect, named as such."""
+    try:
+        return await made
+    except EtudeError:
+        raise
+    except Exception as error:
+        raise AuthorFailedError(reason=type(error).__name__) from error
+
+
+async def _to_the_end(work: Callable[..., None], *args: object) -> None:
+    """Do something in a thread and wait for its end, cancelled or not."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        raise
