@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 import uvicorn
 
-from etude.cli import listening, terminal
+from etude.cli import gateway_speech, listening, terminal
 from etude.cli.installation import keys_folder
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, Ids, RandomIds, SystemClock
@@ -183,6 +183,8 @@ async def _practice(
         locale=terminal.locale(),
         learner_of=known.learner_of,
         assignment_of=assignments.current,
+        speech=gateway_speech.opened(settings, stack),
+        ask=gateway_speech.asked(settings, stack),
     )
 
 

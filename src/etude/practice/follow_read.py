@@ -66,16 +66,20 @@ class FollowRead:
         evidence: Evidence,
         finished: Callable[[EndReason], None],
         stepped: Callable[[float], None] = lambda _: None,
+        *,
+        bounded: Callable[[], None] = lambda: None,
     ) -> None:
         """Make it, in the loop it will run in. `finished` is called once, unless it disconnects.
 
-        `stepped` is called when the next clip has been sent, with the time it was due at.
+        `stepped` is called when the next clip has been sent, with the time it was due at; `bounded`
+        when a window has opened and, after the next clip has been sent, when it has closed.
         """
         self._plan = plan
         self._player = player
         self._evidence = evidence
         self._finished = finished
         self._stepped = stepped
+        self._bounded = bounded
         self._loop = asyncio.get_running_loop()
         self._progress = Progress(len(plan.steps), plan.first)
         self._window: Window | None = None
@@ -164,6 +168,7 @@ class FollowRead:
         window = Window(self.step, duration_ms, length_ms, self._loop.time())
         self._window = window
         self._timers["window"] = self._loop.call_at(window.closes_s, self._close, window)
+        self._bounded()
 
     def _close(self, window: Window) -> None:
         self._progress.make(Move.CLOSE)
@@ -173,6 +178,7 @@ class FollowRead:
         if not self._progress.exhausted:
             self._next()
             self._stepped(window.closes_s)
+        self._bounded()
 
     def _settle(self) -> None:
         """Write the turn of the closed window: what was late for it has come."""

@@ -36,7 +36,7 @@ class _Answer:
 class Inline:
     """A number of questions on one device; used up when it is over."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - `TaskMaker` names each part
         self,
         task: Task,
         device: Device,
@@ -46,14 +46,19 @@ class Inline:
         finished: Callable[[EndReason], None],
         *,
         first: int = 0,
+        bounded: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make it, in the loop it will run in; it begins with question `first`."""
+        """Make it, in the loop it will run in; it begins with question `first`.
+
+        `bounded` is called when an answer begins: what was said before it is none.
+        """
         self._task = task
         self._device = device
         self._speaker = speaker
         self._evidence = evidence
         self._chance = chance
         self._finished = finished
+        self._bounded = bounded
         self._loop = asyncio.get_running_loop()
         self._step = first
         self._question: Question | None = None
@@ -111,11 +116,26 @@ class Inline:
             self._finish(EndReason.LIST_COMPLETED)
             return
         question = ask(self._task.activity, self._step, self._chance)
-        self._question, self._answer = question, _Answer(self._loop.time())
+        self._question = question
         self._evidence.asked(self._step, question.text, question.answer)
         self._device.show(question.text)
+        if self._speaker.has_voice:
+            words = question.spoken(self._task.language)
+            self._speaker.tell((words,), self._task.language, self._open, show=False)
+        else:
+            self._open(PlaybackEnd.COMPLETED)
+
+    def _open(self, end: PlaybackEnd) -> None:
+        """Let the answer come: the question has been asked."""
+        if self._over or end is PlaybackEnd.CLOSED:
+            return
+        if end is PlaybackEnd.STOPPED:
+            self.leave(EndReason.PLAY_STOPPED)
+            return
+        self._answer = _Answer(self._loop.time())
         window_s = (self._task.window_ms or 0) / 1000
         self._timer = self._loop.call_later(window_s, self._judge)
+        self._bounded()
 
     def _judge(self) -> None:
         answer, self._answer = self._answer, None
@@ -170,6 +190,7 @@ class Inline:
     def _quiet(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._speaker.hush()
 
     def _finish(self, reason: EndReason) -> None:
         self._over = True

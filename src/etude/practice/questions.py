@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from etude.i18n import text
 from etude.practice.numerals import digits_in, number_in
 from etude.practice.phrases import normalise
 from etude.practice.tasks import Activity
@@ -54,6 +55,17 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     activity: Activity
     text: str
     answer: str
+
+    def spoken(self, language: str) -> str:
+        """Return the question as it is said aloud in a language."""
+        if self.activity is Activity.REVERSE_DIGITS:
+            digits = ", ".join(self.text.split())
+            return text("question.reverse_digits", language, digits=digits)
+        if self.activity is Activity.MENTAL_ARITHMETIC:
+            first, sign, second, *_ = self.text.split()
+            name = "plus" if sign == "+" else "minus"
+            return text(f"question.{name}", language, first=first, second=second)
+        return self.text
 
     def match(self, said: str) -> int:
         """Return 1 if `said` is an answer, else 0 (`exact_match_v1`)."""

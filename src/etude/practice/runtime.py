@@ -27,9 +27,12 @@ from etude.practice.apps import Apps
 from etude.practice.assigned import Assigned
 from etude.practice.card_layout import ensure_layout
 from etude.practice.chat import Talk
+from etude.practice.conversation import Ask
+from etude.practice.ear import Ear
 from etude.practice.errors import TaskUnknownError
 from etude.practice.lessons import Lessons
-from etude.practice.phrases import Phrases
+from etude.practice.live_speech import LiveSpeech
+from etude.practice.phrases import Phrases, is_echo
 from etude.practice.players import CardPlayer, StreamPlayer
 from etude.practice.preparation import Preparation, Prepared, Wish
 from etude.practice.recorder import Recorder
@@ -40,6 +43,9 @@ from etude.practice.tasks import Task
 
 WAKE_S: Final = 2.0
 """How long after an abort by wake word the wake word itself may come; it is no speech."""
+
+ECHO_S: Final = 2.4
+"""How long after the toy's own words a device may still send their echo (its queue)."""
 
 _log = structlog.get_logger(__name__)
 
@@ -55,6 +61,8 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
     assignment_of: Callable[[str], Assigned | None] = lambda _: None,
     chance: random.Random | None = None,
     stepped: Callable[[float], None] = lambda _: None,
+    speech: LiveSpeech | None = None,
+    ask: Ask | None = None,
 ) -> PracticeFactory:
     """Return what makes the practice of each connection. Call it once a process.
 
@@ -69,6 +77,8 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
         chance: for the questions of inline tasks.
         stepped: told when a follow-read's next clip has been sent, with the time it was due at on
             the loop's clock: what `etude bench clock` measures.
+        speech: hears and speaks, beside every clock; None = recognition is not configured.
+        ask: the model that answers in chat and translation; None = a short fixed answer.
     """
     room = Room(
         apps=apps,
@@ -80,6 +90,8 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
         assignment_of=assignment_of,
         chance=chance or random.Random(),  # noqa: S311 - questions, no secrets
         stepped=stepped,
+        speech=speech,
+        ask=ask,
     )
     return lambda device: DevicePractice(device, room)
 
@@ -93,11 +105,15 @@ class DevicePractice:
         self._room = room
         self._loop = asyncio.get_running_loop()
         self._listed = asyncio.Event()
-        self._speaker = Speaker(device, room.prompts)
-        self._chat = Talk(self._speaker, room.locale)
+        speech = room.speech
+        self._speaker = Speaker(device, room.prompts, speech.say if speech else None)
+        self._ear = Ear(speech.hear if speech else None, self._spoken, self._heard, self._missed)
         self._card = CardPlayer(device, self._loop)
         stream = StreamPlayer(device, self._loop, room.lessons.encoded)
-        self._maker = TaskMaker(device, room, self._speaker, card=self._card, stream=stream)
+        self._maker = TaskMaker(
+            device, room, self._speaker, self._ear, card=self._card, stream=stream
+        )
+        self._chat = self._maker.talk(room.locale)
         self._task: Task | None = None
         self._running: Running | None = None
         self._held: Prepared | None = None
@@ -138,6 +154,7 @@ class DevicePractice:
 
     def listen_stopped(self) -> None:
         """The learner has let go of the button."""
+        self._ear.cut()
         if self._listener is not None:
             self._listener.listen_stopped()
 
@@ -159,6 +176,10 @@ class DevicePractice:
         """A packet of the microphone."""
         if self._listener is not None:
             self._listener.audio(packet, arrived_s)
+        if self._task is None and self._speaker.speaking:
+            self._ear.forget()  # in chat the toy hears itself, or is spoken to too early
+        else:
+            self._ear.audio(packet, arrived_s)
 
     def recognised(self, text: str, at_s: float) -> None:
         """Something was said; where recognition hands over its texts.
@@ -180,10 +201,13 @@ class DevicePractice:
         """The learner asked for silence; a wake word that did it may follow as text."""
         if reason == "wake_word_detected":
             self._woken_until_s = self._loop.time() + WAKE_S
+        self._ear.forget()
         if self._running is not None:
             self._running.aborted()
         elif self._task is not None:
             self._leave(EndReason.PLAY_STOPPED)
+        else:
+            self._chat.aborted()
 
     def start_task(self, app_id: str, task_id: str, arguments: Mapping[str, Any]) -> None:
         """Start a task that somebody asked for; one that is not declared changes nothing."""
@@ -202,6 +226,8 @@ class DevicePractice:
         """The connection is gone; a task that ran can be resumed."""
         _log.info("practice closed", action="practice.closed", reason=reason.value)
         self._cancel_start()
+        self._ear.close()
+        self._chat.disconnect()
         for background in self._background:
             background.cancel()
         running, self._running, self._task = self._running, None, None
@@ -213,6 +239,27 @@ class DevicePractice:
     def _listener(self) -> Running | None:
         """Who the microphone is for; nobody while a task is being prepared."""
         return self._chat if self._task is None else self._running
+
+    def _spoken(self) -> str:
+        """Return the language in which something was said."""
+        return self._task.language if self._task else self._room.locale
+
+    def _heard(self, text: str, at_s: float) -> None:
+        """The ear has understood something. The toy's own words are nobody's."""
+        own = at_s <= self._speaker.quiet_s + ECHO_S and is_echo(text, self._speaker.said)
+        if own:
+            return
+        try:
+            self.recognised(text, at_s)
+        except Exception:  # noqa: BLE001 - as the connection does with what it hands over itself
+            _log.exception("what was said has ended the task", action="task.failed")
+            self.failed()
+
+    def _missed(self) -> None:
+        """Somebody spoke, and nobody could tell what."""
+        listener = self._listener
+        if isinstance(listener, Talk):
+            listener.missed()
 
     def _app_task(self, name: str, arguments: tuple[str, ...]) -> None:
         if name == "chat":
@@ -267,6 +314,8 @@ class DevicePractice:
         self._leave(EndReason.PREEMPTED)
         if task.mode is Mode.CHAT:
             return
+        self._chat.hush()
+        self._ear.forget()
         if unfinished is None:
             wish = self._with_assignment(task, wish)
         self._task, self._resuming = task, unfinished

@@ -11,10 +11,13 @@ from etude.gateway.ports import Device
 from etude.practice.apps import Apps
 from etude.practice.assigned import Assigned
 from etude.practice.chat import Talk
+from etude.practice.conversation import Ask
+from etude.practice.ear import Ear
 from etude.practice.evidence import Evidence
 from etude.practice.follow_read import FollowRead, Plan, Step, resolve_listen_ratio
 from etude.practice.inline import Inline
 from etude.practice.lessons import Lessons
+from etude.practice.live_speech import LiveSpeech
 from etude.practice.players import CardPlayer, Player, StreamPlayer
 from etude.practice.preparation import Prepared, Wish, clip_named
 from etude.practice.recorder import Recorder, Recording
@@ -58,6 +61,8 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         locale: of what is said outside tasks.
+        speech: hears and speaks; None = the device's own texts only, and clips.
+        ask: the model that answers in chat and translation; None = the short fixed answer.
         learner_of: the key of whoever holds a device, None = unknown.
         assignment_of: what is to be practised on a device now, None = nothing was assigned.
         chance: for the questions of inline tasks.
@@ -74,6 +79,8 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     assignment_of: Callable[[str], Assigned | None]
     chance: random.Random
     stepped: Callable[[float], None] = lambda _: None
+    speech: LiveSpeech | None = None
+    ask: Ask | None = None
     last_played: dict[str, Clip] = msgspec.field(default_factory=dict)
 
 
@@ -99,14 +106,16 @@ class TaskMaker:
         device: Device,
         room: Room,
         speaker: Speaker,
+        ear: Ear,
         *,
         card: CardPlayer,
         stream: StreamPlayer,
     ) -> None:
-        """They use the connection's own voice and players."""
+        """They use the connection's own voice, ear and players."""
         self._device = device
         self._room = room
         self._speaker = speaker
+        self._ear = ear
         self._card = card
         self._stream = stream
 
@@ -119,7 +128,12 @@ class TaskMaker:
             return self._inline(request, finished)
         if request.prepared is not None:
             return self._repeater(task, request.wish, request.prepared, finished)
-        return Talk(self._speaker, task.language, finished)
+        return self.talk(task.language, finished)
+
+    def talk(self, locale: str, finished: Finished | None = None) -> Talk:
+        """Return chat, or with `finished` the task that translates."""
+        ask, has_ear = self._room.ask, self._ear.works
+        return Talk(self._speaker, locale, finished, ask=ask, has_ear=has_ear)
 
     def _follow_read(self, request: Request, finished: Finished) -> FollowRead:
         task, lesson = request.task, request.prepared.lesson if request.prepared else None
@@ -142,7 +156,9 @@ class TaskMaker:
             self._device.reopen_microphone()
         plan = Plan(task=task, steps=steps, ratio=ratio, first=request.first)
         evidence = self._evidence(request, start)
-        return FollowRead(plan, player, evidence, finished, self._room.stepped)
+        return FollowRead(
+            plan, player, evidence, finished, self._room.stepped, bounded=self._ear.cut
+        )
 
     def _inline(self, request: Request, finished: Finished) -> Inline:
         return Inline(
@@ -153,6 +169,7 @@ class TaskMaker:
             self._room.chance,
             finished,
             first=request.first,
+            bounded=self._ear.cut,
         )
 
     def _repeater(self, task: Task, wish: Wish, prepared: Prepared, finished: Finished) -> Repeater:

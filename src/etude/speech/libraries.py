@@ -1,10 +1,18 @@
 """The libraries of `etude[speech]`, loaded at first use, with one error when they are missing."""
 
 import importlib
+import importlib.util
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Final
 
 from etude.speech.errors import SPEECH_INSTALL_LINE, SpeechExtraMissingError
+
+_ENGINES: Final = ("ctranslate2", "onnxruntime", "pocketsphinx", "tokenizers")
+
+
+def engines_installed() -> bool:
+    """Say whether `etude[speech]` is installed; nothing is loaded."""
+    return all(importlib.util.find_spec(name) is not None for name in _ENGINES)
 
 
 def load_library(name: str) -> Any:  # noqa: ANN401 - none of these libraries has types

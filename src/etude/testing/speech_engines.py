@@ -1,6 +1,7 @@
 """Engines for tests of the pool and of what stands on it: quick, and faulty when told to be.
 
-Give `FACTORY` to a `SpeechPool`. What is recognised is the expected text; an alignment spreads the
+Give `FACTORY` to a `SpeechPool`. What is recognised is the expected text, else what the options'
+`voice` says where that has a space in it; an alignment spreads the
 words evenly; a voice makes a tone as long as the text. A text that contains one of `FAULTS` makes
 the engine hang, crash, fill its memory or raise.
 """
@@ -38,6 +39,7 @@ class FaultyEngines:
     def __init__(self, options: SpeechOptions) -> None:
         """Nothing is loaded; `options.recogniser` may be a fault, for a start that fails."""
         _misbehave(options.recogniser)
+        self._hears = options.voice if " " in options.voice else ""
 
     def recogniser(self) -> "FaultyEngines":
         """Return itself."""
@@ -58,8 +60,8 @@ class FaultyEngines:
         language: str,
         expected_text: str | None = None,
     ) -> Recognised:
-        """Hear what was expected."""
-        text = expected_text or ""
+        """Hear what was expected, else what the options say."""
+        text = expected_text or self._hears
         _misbehave(text)
         scores = tuple(TokenScore(f" {word}", 0.5) for word in text.split())
         return Recognised(
