@@ -98,13 +98,23 @@ def freeze(classroom: Classroom, files: Mapping[str, SourceFile], courseware_id:
     Raises:
         FreezeRefusedError: its parts are all findings, by their place in the classroom.
     """
+    finished = completed(classroom, files)
+    return assembled(finished, files, courseware_id)
+
+
+def completed(classroom: Classroom, files: Mapping[str, SourceFile]) -> Classroom:
+    """Return the classroom with pages made self-contained and projects reset, nothing missing.
+
+    Raises:
+        FreezeRefusedError: its parts are all findings, by their place in the classroom.
+    """
     found: list[FindingError] = []
     finished = _finished(classroom, files, found)
     found += findings(finished, lambda one: files[one].beginning() if one in files else None)
     found += _svg_findings(finished, files)
     if found:
         raise FreezeRefusedError(*found, findings=len(found))
-    return assembled(finished, files, courseware_id)
+    return finished
 
 
 def assembled(classroom: Classroom, files: Mapping[str, SourceFile], courseware_id: str) -> Frozen:

@@ -10,13 +10,13 @@ import contextlib
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import msgspec
 
-from etude.classroom.loading import read_classroom
+from etude.classroom.loading import read_classroom, write_classroom
 from etude.classroom.model import Classroom
 from etude.courseware.bundle import Bundle
 from etude.courseware.bundle_errors import (
@@ -31,6 +31,11 @@ from etude.courseware.errors import (
     PinMalformedError,
     RegistryIdentityError,
     RegistryNotFoundError,
+)
+from etude.courseware.legacy_bundles import (
+    LEGACY_HASH_VERSION,
+    LegacyContents,
+    legacy_contents,
 )
 from etude.courseware.manifest import CLASSROOM, HASH_VERSION
 from etude.errors import EtudeError
@@ -91,6 +96,7 @@ def load_courseware(
         BundleIdMismatchError: check 5, it is of this courseware.
         BundleHashMismatchError, BundleDamagedError, …: check 6, declared, registered and
             recomputed hash agree, over every byte.
+            (older systems: LegacyHashUntrustedError, over the raw bytes)
         BundleIncompleteError: check 7, nothing is missing.
         MaterializeFailedError, BundleClassroomError: check 8, all of it can be laid out.
     """
@@ -102,12 +108,21 @@ def load_courseware(
     kept = _kept(cache / stage_id, stage_id)
     if kept is not None:
         return kept
-    with contextlib.ExitStack() as stack:
-        file = stack.enter_context(tempfile.TemporaryFile())
+    with tempfile.TemporaryFile() as file:
         _downloaded(registered, download, file)
+        place = _Place(cache=cache, stage_id=stage_id, files=files or Files())
+        if registered.content_hash_version == LEGACY_HASH_VERSION:
+            with legacy_contents(file, pin.courseware_id, content_hash) as older:
+                return _laid_out(older.classroom, _older_files(older), place)
         bundle = Bundle(file)
         classroom = _checked_bundle(bundle, registered)
-        return _laid_out(bundle, classroom, cache, stage_id, files or Files())
+        return _laid_out(classroom, _bundle_files(bundle), place)
+
+
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
+    cache: Path
+    stage_id: str
+    files: Files
 
 
 def _checked_pin(pin: Pin) -> tuple[int, str]:
@@ -154,34 +169,46 @@ def _checked_bundle(bundle: Bundle, registered: Registered) -> Classroom:
     return classroom
 
 
-def _laid_out(
-    bundle: Bundle, classroom: Classroom, cache: Path, stage_id: str, files: Files
-) -> Loaded:
+_Contents = Iterator[tuple[str, Iterator[bytes]]]
+
+
+def _bundle_files(bundle: Bundle) -> _Contents:
+    for row in bundle.manifest.files:
+        yield row.path, bundle.blocks(row.path)
+
+
+def _older_files(older: LegacyContents) -> _Contents:
+    yield CLASSROOM, iter([write_classroom(older.classroom)])
+    for reference, source in older.files.items():
+        yield reference, source.blocks()
+
+
+def _laid_out(classroom: Classroom, contents: _Contents, place: _Place) -> Loaded:
     """Write everything beside its place, then move it there in one step."""
-    place, waiting = cache / stage_id, cache / f".{stage_id}.tmp"
+    files, cache = place.files, place.cache
+    target, waiting = cache / place.stage_id, cache / f".{place.stage_id}.tmp"
     try:
         files.remove_tree(waiting)
         files.make_folder(waiting)
-        for row in bundle.manifest.files:
-            target = waiting / row.path
-            files.make_folder(target.parent)
-            _write(bundle, row.path, target, files)
+        for path, blocks in contents:
+            files.make_folder((waiting / path).parent)
+            _write(blocks, waiting / path, files)
         files.sync_folder(waiting)
         crash_point("courseware.load.written")
         with contextlib.suppress(FileExistsError):
-            files.rename(waiting, place)
+            files.rename(waiting, target)
         files.sync_folder(cache)
         crash_point("courseware.load.renamed")
     except OSError as error:
         shutil.rmtree(waiting, ignore_errors=True)
         raise MaterializeFailedError(reason=error.strerror or type(error).__name__) from error
-    return Loaded(stage_id=stage_id, folder=place, classroom=classroom)
+    return Loaded(stage_id=place.stage_id, folder=target, classroom=classroom)
 
 
-def _write(bundle: Bundle, path: str, target: Path, files: Files) -> None:
+def _write(blocks: Iterator[bytes], target: Path, files: Files) -> None:
     file = files.open_append(target)
     try:
-        for block in bundle.blocks(path):
+        for block in blocks:
             file.write_all(block)
         file.sync()
     finally:

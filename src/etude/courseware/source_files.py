@@ -3,7 +3,7 @@
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -33,6 +33,11 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
     def open(self) -> BinaryIO:
         """Open it for reading."""
         return self.path.open("rb", buffering=0)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield its bytes."""
+        with self.open() as file:
+            yield from _blocks(file)
 
     def beginning(self, length: int = 64) -> bytes:
         """Return its first bytes, to see of what kind it is."""
@@ -82,7 +87,7 @@ def _hashed(path: Path) -> SourceFile:
     return SourceFile(path=path, size=size, sha256=digest.hexdigest(), crc32=crc32, seen=seen)
 
 
-def _blocks(file: BinaryIO) -> Iterable[bytes]:
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
     while block := file.read(BLOCK_BYTES):
         yield block
 

@@ -1,6 +1,10 @@
 """The eight checks of a learner's loading, in order; nothing is kept before all passed."""
 
+import hashlib
 import io
+import json
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,8 +19,10 @@ from etude.courseware.bundle_errors import (
     BundleIdMismatchError,
     BundleIncompleteError,
 )
+from etude.courseware.containment import CONTENT_POLICY
 from etude.courseware.errors import (
     DownloadFailedError,
+    LegacyHashUntrustedError,
     MaterializeFailedError,
     PinHashMismatchError,
     PinIncompleteError,
@@ -31,7 +37,7 @@ from etude.courseware.source_files import hash_files
 from etude.courseware.zip_writing import Entry, archive
 from etude.errors import EtudeError
 from etude.files import Files, armed
-from etude.testing.courseware import document, lay_out
+from etude.testing.courseware import PNG, document, lay_out, wav
 
 ID = "cw_tides"
 
@@ -80,8 +86,6 @@ def resealed(server: Server, **changed: Any) -> None:
     """Serve a bundle whose manifest says otherwise, and register its hash."""
     manifest = sealed(msgspec.structs.replace(server.frozen.manifest, **changed))
     content = manifest_bytes(manifest)
-    import zlib  # noqa: PLC0415 - only here
-
     entry = Entry(
         name="manifest.json",
         size=len(content),
@@ -228,3 +232,75 @@ def test_the_source_is_not_needed(server: Server, tmp_path: Path) -> None:
     for path in sorted((tmp_path / "classrooms").rglob("*.*")):
         path.unlink()
     assert server.load().classroom.stage.name == "Why tides come twice"
+
+
+def older_bundle(**changed: Any) -> bytes:
+    """Return a bundle as an older system made it: compressed, with the hash of its raw bytes."""
+    plain = document()
+    stage = plain["stage"]
+    slide, page = plain["scenes"][:2]
+    slide["actions"][0]["audioRef"] = "audio/1.wav"
+    manifest = {
+        "formatVersion": 1,
+        "stage": {"name": stage["name"]},
+        "agents": [
+            {name: value for name, value in agent.items() if name != "id"}
+            for agent in stage["generatedAgentConfigs"]
+        ],
+        "scenes": [slide, page],
+        "mediaIndex": {},
+    } | changed
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr("manifest.json", json.dumps(manifest))
+        zipped.writestr("audio/1.wav", wav())
+        zipped.writestr("media/moon.png", PNG)
+    return target.getvalue()
+
+
+def serve_older(server: Server, bundle: bytes) -> None:
+    content_hash = f"sha256:{hashlib.sha256(bundle).hexdigest()}"
+    server.bundle = bundle
+    server.pin = Pin(courseware_id=ID, version=3, content_hash=content_hash)
+    server.registered = Registered(
+        courseware_id=ID, version=3, content_hash=content_hash, content_hash_version=1
+    )
+
+
+def test_an_older_bundle_is_taken_by_its_raw_hash(server: Server) -> None:
+    """With exact identity and the hash of the raw bytes an older bundle loads, made safe."""
+    serve_older(server, older_bundle())
+    loaded = server.load()
+    assert CONTENT_POLICY in (loaded.classroom.scenes[1].content.html or "")
+    assert (loaded.folder / "audio").is_dir()
+    assert server.load().classroom == loaded.classroom
+
+
+def _changed_bytes(server: Server) -> None:
+    server.bundle = server.bundle[:-1] + b"\1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "change", "error"),
+    [
+        ({}, _changed_bytes, LegacyHashUntrustedError),
+        ({}, registered(version=4), RegistryIdentityError),
+        ({}, registered(content_hash_version=2), EtudeError),
+        ({"coursewareId": "cw_other"}, None, BundleIdMismatchError),
+        ({"completeness": {"complete": False}}, None, BundleIncompleteError),
+        ({"scenes": []}, None, EtudeError),
+    ],
+)
+def test_an_older_bundle_is_believed_nothing(
+    server: Server,
+    changed: dict[str, Any],
+    change: Callable[[Server], None] | None,
+    error: type[EtudeError],
+) -> None:
+    """Other bytes, another identity, a hash version that is not its own: refused, nothing kept."""
+    serve_older(server, older_bundle(**changed))
+    if change is not None:
+        change(server)
+    with pytest.raises(error):
+        server.load()
+    assert list(server.cache.iterdir()) == []
