@@ -140,7 +140,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def test_a_tag_says_what_is_meant() -> None:
-    """Of a tagged union the named member's mistakes are told; what is beyond a bound is not read."""
+    """Of a tagged union the named one's mistakes are told; what is beyond a bound is not read."""
     good = (
         "shapes: [{type: square, side: 1, born: '2026-01-01T00:00:00Z'}, {type: circle, radius: 2}]"
     )
