@@ -8,6 +8,7 @@ from litestar import Response, delete, get, post
 from litestar.params import JSONBody, PathParameter, QueryParameter
 from msgspec import Meta
 
+from etude.classroom.fields import END
 from etude.people import audit
 from etude.people.devices import get_device
 from etude.people.errors import (
@@ -50,7 +51,7 @@ _NEEDS: Final = (Scope.LESSONS_ASSIGN, Scope.OPERATE)
 AssignmentId = Annotated[
     str, PathParameter(description="The assignment's id, as given when it was made.")
 ]
-Name = Annotated[str, Meta(pattern=f"^{IDENTIFIER.pattern}$")]
+Name = Annotated[str, Meta(pattern=f"^{IDENTIFIER.pattern}{END}")]
 OfLearner: TypeAlias = Annotated[
     str | None, QueryParameter(name="learner", max_length=MAX_ID, description="Of this learner.")
 ]
