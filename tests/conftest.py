@@ -29,6 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # How long an example takes says what else the machine does, not whether the claim holds.
     settings.register_profile("etude", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("etude")
+    # Engines take 300 MB and a core: a test that is about them starts its own.
+    os.environ.setdefault("ETUDE_SPEECH_PROCESSES", "0")
     if hasattr(config, "workerinput"):
         return
     os.environ["ETUDE_TEST_OWNER"] = str(os.getpid())

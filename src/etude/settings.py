@@ -177,7 +177,7 @@ class Settings(BaseSettings):
     speech_processes: Annotated[int, Field(ge=0, le=64)] = Field(
         default_factory=default_speech_processes
     )
-    """How many processes `worker` keeps for recognising and measuring speech; 0 = none."""
+    """How many processes `worker`, and at most two of them `gateway`, keep for speech; 0 = none."""
 
     speech_recogniser: Annotated[str, Field(min_length=1)] = "whisper-tiny.en"
     """Id of the model that recognises; with `speech_recogniser_url`, the server's name of it."""

@@ -136,6 +136,7 @@ def practise(
         gateway_port=0,
         gateway_http_port=0,
         web_url=server_url,
+        speech_processes=0,  # its toys' voices are packets without a sound
     )
     shutil.copytree(keys_folder(server.data), keys_folder(settings.data))
     with ExitStack() as stack:
