@@ -101,16 +101,19 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     frozen: Frozen
 
 
-def check_course(course: CourseSource, classrooms: Path) -> tuple[Passed, ...]:
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of trying every gate: modules that passed, and failures by index of module."""
+
+    passed: tuple[Passed, ...]
+    failures: tuple[tuple[int, EtudeError], ...]
+
+
+def check_course(course: CourseSource, classrooms: Path) -> Checked:
     """Try every gate on every module; blocks, call it in a thread.
 
     Args:
         course: what is to be published.
         classrooms: the folder of `etude.classroom.library`.
-
-    Raises:
-        PublishRefusedError: its parts are all failures, in the order of modules and gates, each
-            with `moduleIndex`; `earliestFailedIndex` is where to begin.
     """
     failures: list[tuple[int, EtudeError]] = list(_modules_fit(course))
     looked = [
@@ -124,13 +127,14 @@ def check_course(course: CourseSource, classrooms: Path) -> tuple[Passed, ...]:
             frozen = _frozen(module, found, index, failures)
             if frozen is not None:
                 passed.append(Passed(source=module, looked=found, frozen=frozen))
-    if failures:
-        raise refused(failures)
-    return tuple(passed)
+    return Checked(passed=tuple(passed), failures=tuple(failures))
 
 
 def refused(failures: Sequence[tuple[int, EtudeError]]) -> PublishRefusedError:
-    """Gather failures, each with the index of its module (`NO_MODULE`: of the course)."""
+    """Gather failures, by module and then by gate, each with `moduleIndex`.
+
+    `earliestFailedIndex` is where to begin again; `NO_MODULE` stands for the course itself.
+    """
     ordered = sorted(failures, key=lambda one: one[0])  # stable: gates stay in their order
     indexes = [index for index, _ in ordered if index != NO_MODULE]
     for index, error in ordered:

@@ -6,7 +6,7 @@ to undo. Equal content is the same version: its stored bytes are read back throu
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,9 +29,9 @@ from etude.courseware.errors import (
     PublishTokenMissingError,
     SourceChangedError,
 )
-from etude.courseware.gates import CourseSource, Passed, check_course
+from etude.courseware.gates import CourseSource, Passed, check_course, refused
 from etude.courseware.legacy import LEGACY_SCHEMA, LegacyManifest, read_legacy
-from etude.courseware.manifest import HASH_VERSION
+from etude.courseware.manifest import HASH_VERSION, LivePart
 from etude.courseware.registry import ManifestRow, PinRow, VersionRow
 from etude.courseware.zip_writing import LARGEST_BYTES
 from etude.errors import EtudeError
@@ -62,6 +62,24 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     manifest_hash: str
     new: bool
     receipt: tuple[str, ...] = ()
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a course could be published.
+
+    Attributes:
+        blockers: every failure, as publishing would tell it.
+        needs_model: by index of module, the parts that need a language model to be whole: no
+            failure, but good to know before learners without one open it.
+    """
+
+    blockers: tuple[EtudeError, ...]
+    needs_model: Mapping[int, tuple[LivePart, ...]]
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is in the way."""
+        return not self.blockers
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,13 +120,19 @@ class Publisher:
         self._legacy = legacy
         self._may_publish = len(token.encode()) >= LEAST_TOKEN_BYTES
 
-    async def failures(self, course: CourseSource) -> tuple[EtudeError, ...]:
-        """Return every reason for which the course could not be published now; () = it could."""
-        try:
-            await self._checked(course)
-        except EtudeError as error:
-            return error.parts or (error,)
-        return ()
+    async def readiness(self, course: CourseSource) -> Readiness:
+        """Return whether the course could be published now, and everything that keeps it."""
+        if not self._may_publish:
+            return Readiness(blockers=(self._token_missing(),), needs_model={})
+        checked = await asyncio.to_thread(check_course, course, self._classrooms)
+        blockers = refused(checked.failures).parts if checked.failures else ()
+        parts = {one.source.module_id: one.frozen.manifest for one in checked.passed}
+        needing = {
+            index: parts[module.module_id].requires_live_model
+            for index, module in enumerate(course.modules)
+            if module.module_id in parts and parts[module.module_id].requires_live_model
+        }
+        return Readiness(blockers=blockers, needs_model=needing)
 
     async def publish(self, course: CourseSource) -> Published:
         """Publish a course.
@@ -137,8 +161,14 @@ class Publisher:
 
     async def _checked(self, course: CourseSource) -> tuple[Passed, ...]:
         if not self._may_publish:
-            raise PublishTokenMissingError(variable=TOKEN_VARIABLE, bytes=LEAST_TOKEN_BYTES)
-        return await asyncio.to_thread(check_course, course, self._classrooms)
+            raise self._token_missing()
+        checked = await asyncio.to_thread(check_course, course, self._classrooms)
+        if checked.failures:
+            raise refused(checked.failures)
+        return checked.passed
+
+    def _token_missing(self) -> PublishTokenMissingError:
+        return PublishTokenMissingError(variable=TOKEN_VARIABLE, bytes=LEAST_TOKEN_BYTES)
 
     async def _stored(self, passed: Passed) -> _Stored:
         frozen = passed.frozen

@@ -363,3 +363,14 @@ def test_what_nothing_pins_is_hidden(works: Works) -> None:
         works.version("cw_harbour_0")
     with pytest.raises(EtudeError):
         works.manifest(3)
+
+
+def test_readiness_says_what_publishing_would(works: Works) -> None:
+    """Ready means publishable; otherwise the blockers are the failures; parts that need a model."""
+    source = course(works.classrooms)
+    ready = works.run(works.publisher().readiness(source))
+    assert (ready.ready, dict(ready.needs_model)) == (True, {0: ("pbl",), 1: ("pbl",)})
+    broken = changed(source, 1, continuity=None)
+    told = works.run(works.publisher().readiness(broken))
+    assert [one.code for one in told.blockers] == ["CONTINUITY_UNVERIFIED"]
+    assert not works.run(works.publisher("").readiness(source)).ready
