@@ -5,7 +5,7 @@ codes: 0 done, 1 refused lines or a report that does not hold, 3 no such session
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -38,9 +38,10 @@ _PAGE_MODE: Final = 0o644
 
 
 class _Session(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the session to examine."""
+    """What is known of the session to examine; `reported` are the events behind `report`."""
 
     events: tuple[Event, ...]
+    reported: tuple[Event, ...] = ()
     rejected: tuple[LineError, ...] = ()
     started_at: datetime | None = None
     media: frozenset[str] | None = None
@@ -86,27 +87,18 @@ def examine(  # noqa: PLR0913 - the command's options
     if session is None or since is not None:
         _rescore(since, rubric, library, data, as_json=as_json)
         return
-    found = _session(session, data)
+    found = _session(session, data, _read(report) if verify_ and report else None)
     if verify_:
-        _verify(report, found, rubric, library, as_json=as_json)
+        _verify(found, rubric, library, as_json=as_json)
         return
     if found.report and found.rubric and not (rubric or locale or earlier):
-        made, chosen = found.report, found.rubric
+        made, chosen, events = found.report, found.rubric, found.reported
     else:
-        chosen = _rubric(rubric, found, library)
-        made = make_report(
-            found.events,
-            chosen,
-            tuple(_earlier(earlier or ())),
-            locale="zh-CN" if wanted == "zh-CN" else "en",
-            clock=SystemClock(),
-            ids=RandomIds(),
-            started_at=found.started_at,
-            media=found.media,
-        )
+        chosen, events = _rubric(rubric, found, library), found.events
+        made = _examined(found, chosen, earlier or (), wanted)
     if html is not None:
         with terminal.output(str(html)):
-            page = render_page(made, found.events, chosen).encode()
+            page = render_page(made, events, chosen).encode()
             replace_file(Files(), html.absolute(), page, mode=_PAGE_MODE)
         terminal.say("cli.examine.written", file=html)
     if as_json:
@@ -136,23 +128,28 @@ def _rescore(
         terminal.print_json({"asked": count})
 
 
-def _session(named: str, data: Path | None) -> _Session:
-    """Read the session: a path that is there, else one of the database's."""
+def _session(named: str, data: Path | None, given: Report | None) -> _Session:
+    """Read the session, a path that is there or one of the database's, and a report of it.
+
+    That is the `given` one, else, of a stored session, the latest revision.
+    """
     path = Path(named)
     if path.is_dir():
         folder = JournalFolder(path)
         if next(folder.parts(), None) is None:
             raise EventFileUnknownError(file=named)
-        return _with_start(tuple(folder.events()), ())
+        return _of_file(folder.events(), (), given)
     if path == STDIN or path.exists() or path.suffix in {".jsonl", ".gz"}:
         read = list(read_events(path))
-        return _with_start(
-            tuple(one for one in read if isinstance(one, Event)),
-            tuple(one for one in read if isinstance(one, LineError)),
+        return _of_file(
+            (one for one in read if isinstance(one, Event)),
+            (one for one in read if isinstance(one, LineError)),
+            given,
         )
-    stored = stored_session(named, data)
+    stored = stored_session(named, data, given)
     return _Session(
         events=stored.events,
+        reported=stored.reported,
         started_at=stored.started_at,
         media=stored.media,
         report=stored.report,
@@ -160,9 +157,32 @@ def _session(named: str, data: Path | None) -> _Session:
     )
 
 
-def _with_start(events: tuple[Event, ...], rejected: tuple[LineError, ...]) -> _Session:
-    started = (one.started_at for one in events if one.started_at is not None)
-    return _Session(events=events, rejected=rejected, started_at=next(started, None))
+def _of_file(
+    events: Iterable[Event], rejected: Iterable[LineError], report: Report | None
+) -> _Session:
+    """Return what a file says; who has a report of it has all that it was made from."""
+    held = tuple(events)
+    started = (one.started_at for one in held if one.started_at is not None)
+    return _Session(
+        events=held,
+        reported=held,
+        rejected=tuple(rejected),
+        started_at=next(started, None),
+        report=report,
+    )
+
+
+def _examined(found: _Session, rubric: Rubric, earlier: Sequence[Path], locale: str) -> Report:
+    return make_report(
+        found.events,
+        rubric,
+        tuple(_earlier(earlier)),
+        locale="zh-CN" if locale == "zh-CN" else "en",
+        clock=SystemClock(),
+        ids=RandomIds(),
+        started_at=found.started_at,
+        media=found.media,
+    )
 
 
 def _rubric(named: str | None, found: _Session, library: RubricLibrary) -> Rubric:
@@ -190,21 +210,20 @@ def _read(file: Path) -> Report:
 
 
 def _verify(
-    file: Path | None,
     found: _Session,
     rubric: str | None,
     library: RubricLibrary,
     *,
     as_json: bool,
 ) -> None:
-    """Make a report again: the one of `file`, else the stored one by the rubric kept with it."""
-    report = found.report if file is None else _read(file)
+    """Make a report again from what it was made from, by the rubric that was kept if it was."""
+    report = found.report
     if report is None:
         lacking = "--report"
         raise typer.BadParameter(lacking, param_hint="--verify")
-    kept = found.rubric if file is None and rubric is None else None
+    kept = found.rubric if rubric is None else None
     chosen = kept or _rubric(rubric or report.rubric_key, found, library)
-    result = verify(report, found.events, chosen)
+    result = verify(report, found.reported, chosen)
     if as_json:
         terminal.print_json({"holds": result.holds, **msgspec.to_builtins(result)})
     else:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Coroutine
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from etude.examiner.repository import RevisionRow
 from etude.files import Files
 from etude.rubric.library import RubricLibrary, rubric_digest, rubric_json
 from etude.sessions import repository
+from etude.sessions.ingest import Ingest
+from etude.sessions.server_events import server_upload
 from etude.store import Database
 from etude.testing.samples import read_sample, sample_lines
 from etude.testing.school import School
@@ -77,6 +80,18 @@ async def keep_report(data: Path, **changed: object) -> None:
         await reports.save_head(work, msgspec.structs.replace(head, revision=1))
 
 
+async def send_late(data: Path) -> None:
+    """Store one more event of the session."""
+    late = json.loads(sample_lines("violin-3min")[5]) | {"event_id": "late"}
+    async with await Database.open(f"sqlite:///{data / 'etude.db'}") as database:
+        async with database.read() as connection:
+            record = await repository.find(connection, SESSION)
+        assert record is not None
+        await Ingest(database, SystemClock()).receive(
+            server_upload(record, [json.dumps(late).encode()])
+        )
+
+
 def examined(data: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments, "--data", str(data)])
 
@@ -105,6 +120,46 @@ def test_a_stored_report_that_was_changed_is_found_out(data: Path, run: Run) -> 
     ended = examined(data, SESSION, "--verify", "--json")
     assert ended.exit_code == 1
     assert {one["part"] for one in json.loads(ended.stdout)["differences"]} == {"digest", "field"}
+
+
+def test_a_report_holds_although_events_came_and_the_rubric_changed(
+    data: Path, run: Run, tmp_path: Path
+) -> None:
+    """The latest revision, and one in a file: each by what it was made from, at any time."""
+    run(keep_report(data))
+    first = tmp_path / "first.json"
+    first.write_text(examined(data, SESSION, "--json").stdout, "utf-8")
+    page = tmp_path / "page.html"
+    assert examined(data, SESSION, "--html", str(page)).exit_code == 0
+    run(send_late(data))
+    (data / "rubrics").mkdir(exist_ok=True)
+    shipped = files("etude.rubric").joinpath("rubrics/violin-basic.yaml").read_text("utf-8")
+    (data / "rubrics" / "mine.yaml").write_text(
+        shipped.replace("threshold_s: 60", "threshold_s: 9")
+    )
+    assert examined(data, SESSION, "--verify").exit_code == 0
+    assert examined(data, SESSION, "--verify", "--report", str(first)).exit_code == 0
+    before = page.read_bytes()
+    assert examined(data, SESSION, "--html", str(page)).exit_code == 0
+    assert page.read_bytes() == before
+    assert examined(data, SESSION, "--verify", "--rubric", "violin-basic").exit_code == 1
+    anew = json.loads(examined(data, SESSION, "--json", "--rubric", "violin-basic").stdout)
+    assert anew["inputs"]["event_count"] == 14
+
+
+@pytest.mark.parametrize("count", [-1, 10**30])
+def test_a_report_in_a_file_that_counts_wrongly_does_not_hold(
+    data: Path, run: Run, tmp_path: Path, count: int
+) -> None:
+    """However wrongly: it is told what differs."""
+    run(keep_report(data))
+    told = json.loads(examined(data, SESSION, "--json").stdout)
+    told["inputs"]["event_count"] = count
+    file = tmp_path / "told.json"
+    file.write_text(json.dumps(told))
+    ended = examined(data, SESSION, "--verify", "--report", str(file))
+    assert ended.exit_code in {1, 2}, ended.output
+    assert ended.exception is None or isinstance(ended.exception, EtudeError | SystemExit)
 
 
 def test_an_unknown_session_is_told(data: Path) -> None:
