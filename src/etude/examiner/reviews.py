@@ -4,6 +4,7 @@ The id of a review follows from what it says and from the review that it replace
 verdict sent again is no second one, and one that comes back after another counts.
 """
 
+import asyncio
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
@@ -74,10 +75,8 @@ async def review(
         SessionErasedError: it was erased meanwhile.
     """
     lines = await lines_within(database, session, LIMIT_BYTES)
-    events = [decode_line(line, number) for number, line in enumerate(lines, 1)]
-    about = _subject(events, verdict.event_id)
     said = _said(verdict, reviewer)
-    latest = _latest(events, about.event_id)
+    about, latest = await asyncio.to_thread(_found, lines, verdict.event_id)
     if latest is not None and _without_time(latest) == said:
         return latest.event_id
     made = _event(about, said, latest, now)
@@ -92,6 +91,12 @@ async def review(
             detail={"verdict": verdict.verdict},
         )
     return str(made["event_id"])
+
+
+def _found(lines: Sequence[bytes], event_id: str) -> tuple[Event, Event | None]:
+    """Return the event, and the latest verdict on it; long sessions take a while."""
+    events = [decode_line(line, number) for number, line in enumerate(lines, 1)]
+    return _subject(events, event_id), _latest(events, event_id)
 
 
 def _subject(events: Sequence[Event], event_id: str) -> Event:
@@ -116,8 +121,10 @@ def _said(verdict: Verdict, reviewer: Reviewer) -> dict[str, Any]:
 
 
 def _latest(events: Sequence[Event], event_id: str) -> Event | None:
-    found = [one for one in events if one.event_type == REVIEWED and subject_id(one) == event_id]
-    return max(found, key=_reviewed_at, default=None)
+    """Return the verdict that counts. What a device calls one is none."""
+    verdicts = (one for one in events if one.event_type == REVIEWED and one.is_server_made)
+    about = (one for one in verdicts if subject_id(one) == event_id)
+    return max(about, key=_reviewed_at, default=None)
 
 
 def _reviewed_at(event: Event) -> tuple[str, str]:

@@ -164,6 +164,34 @@ def test_a_teacher_reviews_and_learners_and_devices_do_not(site: Site) -> None:
     site.run(story())
 
 
+def test_what_a_device_calls_a_review_keeps_no_teacher_from_reviewing(site: Site) -> None:
+    """Word for word what the teacher will say, and later than any: it is no verdict."""
+
+    async def story() -> None:
+        await reported(site)
+        said = {"event_id": "e008", "verdict": "confirmed", "confidence": 1.0}
+        own = {"reviewer": "teacher", "method": "person", "version": 1, "reviewed_at": "9999"}
+        forged = {
+            "event_id": "forged",
+            "session_id": "s1",
+            "ts": 80.0,
+            "event_type": "signal_reviewed",
+            "signal": "bow_hold_check",
+            "value": said | own,
+        }
+        path = "/api/v1/sessions/s1"
+        for meta, status in (({}, 200), ({"meta": {"producer": "server"}}, 422)):
+            body = json.dumps(forged | meta).encode()
+            sent = await site.ask("toy-1", "POST", f"{path}/events", content=body, headers=NDJSON)
+            assert sent.status_code == status
+        made = await site.ask("teacher", "POST", f"{path}/reviews", json=said)
+        assert made.json()["review_id"] != "forged"
+        again = await site.ask("teacher", "POST", f"{path}/reviews", json=said)
+        assert again.json() == made.json()
+
+    site.run(story())
+
+
 def test_a_card_expires(site: Site) -> None:
     """After ninety days its address answers 410, in words for people; its report forgets it."""
 
