@@ -133,15 +133,23 @@ def _without_ids(text: str, known: frozenset[str]) -> tuple[str, list[str]]:
 
     rest = _BRACKETED.sub(cited, text)
     for name in sorted(known, key=len, reverse=True):
-        if name:
+        if name in rest and _is_plainly_an_id(name):
             rest = re.sub(rf"(?<![A-Za-z0-9_-]){re.escape(name)}(?![A-Za-z0-9_-])", " ", rest)
 
     def token(match: re.Match[str]) -> str:
         word = match[0]
-        mixed = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
-        if "_" in word or (mixed and _NUMBER_WITH_UNIT.fullmatch(word) is None):
+        if _is_plainly_an_id(word):
             strangers.append(word)
             return " "
         return word
 
     return _TOKEN.sub(token, unicodedata.normalize("NFKC", rest)), strangers
+
+
+def _is_plainly_an_id(word: str) -> bool:
+    """Say whether a word cannot be a number: an event may be called `97`, too.
+
+    Such a one is cited in brackets; bare, it is what it looks like.
+    """
+    mixed = any(map(str.isdigit, word)) and any(one.isascii() and one.isalpha() for one in word)
+    return "_" in word or (mixed and _NUMBER_WITH_UNIT.fullmatch(word) is None)

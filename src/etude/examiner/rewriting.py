@@ -19,6 +19,8 @@ Ask = Callable[[str], Awaitable[str]]
 """Takes a prompt, returns what the model wrote. May raise anything, and may take for ever."""
 
 TIMEOUT_S: Final = 20.0
+MOST_CITED: Final = 50
+"""So many events a model is told of; a few sentences cite fewer."""
 _log: Final = structlog.get_logger()
 
 
@@ -68,5 +70,5 @@ def prompt(item: EvidenceItem, report: Report) -> str:
         "examiner.prompt",
         report.inputs.locale,
         template=item.narrative,
-        events=", ".join(item.evidence_events),
+        events=", ".join(item.evidence_events[:MOST_CITED]),
     )

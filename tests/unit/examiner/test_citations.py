@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +80,14 @@ def test_what_the_evidence_says_may_be_said(text: str) -> None:
 def test_what_is_made_up_is_refused(text: str, reason: str) -> None:
     """Each with the reason."""
     assert reason in {one.reason for one in check_narrative(text, EVIDENCE)}
+
+
+@pytest.mark.parametrize("name", ["97", "97%", "97bpm", "ninety-seven", "九十七", "97分"])
+def test_an_event_that_is_called_like_a_number_is_no_number(name: str) -> None:
+    """Cited in brackets it is an event; bare, it is a number that nothing stands behind."""
+    named = msgspec.structs.replace(EVIDENCE, event_ids=EVIDENCE.event_ids | {name})
+    assert check_narrative(f"Bar 3 was in tune [{name}].", named) == []
+    assert check_narrative(f"Bar 3 was in tune, {name}.", named) != []
 
 
 @pytest.mark.parametrize(
