@@ -134,6 +134,10 @@ class Publisher:
         }
         return Readiness(blockers=blockers, needs_model=needing)
 
+    async def failures(self, course: CourseSource) -> tuple[EtudeError, ...]:
+        """Return every reason for which the course could not be published now; () = it could."""
+        return (await self.readiness(course)).blockers
+
     async def publish(self, course: CourseSource) -> Published:
         """Publish a course.
 
