@@ -111,6 +111,7 @@ class DeviceConnection:
             pacing or Pacing(),
             send=self._send_packet,
             started=self._tts_started,
+            sentence=self._tts_sentence,
             stopped=partial(self._send, self._downlink.tts_stop),
             guard=self._border.played,
         )
@@ -148,7 +149,14 @@ class DeviceConnection:
         """See `Device`."""
         return self._listening
 
-    def play(self, clip: EncodedClip, ended: Callable[[PlaybackEnd], None], text: str = "") -> None:
+    def play(
+        self,
+        clip: EncodedClip,
+        ended: Callable[[PlaybackEnd], None],
+        text: str = "",
+        *,
+        more: bool = False,
+    ) -> None:
         """See `Device`.
 
         Raises:
@@ -162,7 +170,7 @@ class DeviceConnection:
                 declared_rate=declared.sample_rate,
                 declared_frame_ms=declared.frame_ms,
             )
-        self._player.play(clip, ended, text)
+        self._player.play(clip, ended, text, more=more)
 
     def stop_playing(self) -> None:
         """See `Device`."""
@@ -358,6 +366,9 @@ class DeviceConnection:
         if self._listening is not ListenMode.REALTIME:
             self._listening = None
         self._act(self._downlink.tts_start)
+        self._tts_sentence(text)
+
+    def _tts_sentence(self, text: str) -> None:
         if text:
             self._send(self._downlink.sentence_start(text))
 

@@ -19,6 +19,10 @@ from etude.speech.clips import EncodedClip
 _log = structlog.get_logger(__name__)
 
 
+HOLD_S: Final = 2.0
+"""How long a device is kept speaking between two clips of one speech."""
+
+
 class Pacing(msgspec.Struct, frozen=True, kw_only=True):
     """When what is sent.
 
@@ -70,12 +74,15 @@ class Ticker:
 class _Stream:
     """One clip on its way."""
 
-    __slots__ = ("ended", "frame_s", "handle", "next", "packets", "start_s")
+    __slots__ = ("ended", "frame_s", "handle", "more", "next", "packets", "start_s")
 
-    def __init__(self, clip: EncodedClip, ended: Callable[[PlaybackEnd], None]) -> None:
+    def __init__(
+        self, clip: EncodedClip, ended: Callable[[PlaybackEnd], None], *, more: bool
+    ) -> None:
         self.packets = clip.packets
         self.frame_s = clip.frame_ms / 1000
         self.ended = ended
+        self.more = more
         self.start_s = 0.0
         self.next = 0
         self.handle: asyncio.TimerHandle | None = None
@@ -92,6 +99,7 @@ class Player:
         pacing: when what is sent.
         send: sends one Opus packet, with its place in the clip in milliseconds.
         started: sends `tts start` and the text.
+        sentence: sends the text of a clip that goes on with what is being said.
         stopped: sends `tts stop`.
         guard: calls what others gave us; their errors are theirs.
     """
@@ -103,6 +111,7 @@ class Player:
         *,
         send: Callable[[bytes, int], None],
         started: Callable[[str], None],
+        sentence: Callable[[str], None],
         stopped: Callable[[], None],
         guard: Callable[[Callable[[PlaybackEnd], None], PlaybackEnd], None],
     ) -> None:
@@ -112,17 +121,26 @@ class Player:
         self._pacing = pacing
         self._send = send
         self._started = started
+        self._sentence = sentence
         self._stopped = stopped
         self._guard = guard
         self._current: _Stream | None = None
+        self._held: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
     def playing(self) -> bool:
-        """Whether a clip is on its way, its tail included."""
-        return self._current is not None
+        """Whether a clip is on its way, its tail included, or is to follow."""
+        return self._current is not None or self._held is not None
 
-    def play(self, clip: EncodedClip, ended: Callable[[PlaybackEnd], None], text: str) -> None:
+    def play(
+        self,
+        clip: EncodedClip,
+        ended: Callable[[PlaybackEnd], None],
+        text: str,
+        *,
+        more: bool = False,
+    ) -> None:
         """See `Device.play`."""
         if self._closed:
             self._later(ended, PlaybackEnd.CLOSED)
@@ -131,24 +149,30 @@ class Player:
         if before:
             self._stopped()
             self._later(before.ended, PlaybackEnd.STOPPED)
-        stream = _Stream(clip, ended)
+        stream = _Stream(clip, ended, more=more)
         self._current = stream
-        self._started(text)
-        stream.start_s = self._loop.time() + self._pacing.lead_ms / 1000
+        if self._let_go():
+            self._sentence(text)
+            stream.start_s = self._loop.time()
+        else:
+            self._started(text)
+            stream.start_s = self._loop.time() + self._pacing.lead_ms / 1000
         stream.handle = self._loop.call_at(stream.start_s, self._send_due, stream)
 
     def stop(self) -> bool:
         """Stop what plays, with `STOPPED`; False if nothing did, and nothing was sent."""
-        stream = self._take()
-        if stream is None:
+        stream, held = self._take(), self._let_go()
+        if stream is None and not held:
             return False
         self._stopped()
-        self._guard(stream.ended, PlaybackEnd.STOPPED)
+        if stream is not None:
+            self._guard(stream.ended, PlaybackEnd.STOPPED)
         return True
 
     def close(self) -> None:
         """The connection has ended: what plays ends with `CLOSED`, nothing is sent."""
         self._closed = True
+        self._let_go()
         stream = self._take()
         if stream:
             self._guard(stream.ended, PlaybackEnd.CLOSED)
@@ -158,6 +182,17 @@ class Player:
         if stream and stream.handle:
             stream.handle.cancel()
         return stream
+
+    def _let_go(self) -> bool:
+        """Hold the device's speech no longer; whether it was held."""
+        held, self._held = self._held, None
+        if held:
+            held.cancel()
+        return held is not None
+
+    def _not_followed(self) -> None:
+        self._held = None
+        self._stopped()
 
     def _later(self, ended: Callable[[PlaybackEnd], None], how: PlaybackEnd) -> None:
         self._loop.call_soon(self._guard, ended, how)
@@ -196,11 +231,15 @@ class Player:
             self._ticker.at(due_s, lambda: self._send_due(stream))
             return
         end_s = stream.start_s + len(stream.packets) * stream.frame_s
-        end_s += self._pacing.tail_ms / 1000
+        if not stream.more:
+            end_s += self._pacing.tail_ms / 1000
         stream.handle = self._loop.call_at(end_s, self._finish, stream)
 
     def _finish(self, stream: _Stream) -> None:
         if stream is self._current:
             self._current = None
-            self._stopped()
+            if stream.more:
+                self._held = self._loop.call_later(HOLD_S, self._not_followed)
+            else:
+                self._stopped()
             self._guard(stream.ended, PlaybackEnd.COMPLETED)

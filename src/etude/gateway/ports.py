@@ -141,11 +141,19 @@ class Device(Protocol):
     def listening(self) -> ListenMode | None:
         """How its microphone is streaming, None while it is not."""
 
-    def play(self, clip: EncodedClip, ended: Callable[[PlaybackEnd], None], text: str = "") -> None:
+    def play(
+        self,
+        clip: EncodedClip,
+        ended: Callable[[PlaybackEnd], None],
+        text: str = "",
+        *,
+        more: bool = False,
+    ) -> None:
         """Stream a clip between `tts start` and `tts stop`, paced on the monotonic clock.
 
         What was playing is stopped first. `ended` is called exactly once, never from within `play`.
-        `text` is sent as `sentence_start`, empty = none.
+        `text` is sent as `sentence_start`, empty = none. With `more`, another clip is to follow in
+        the same `tts`: `ended` comes with its last frame, `tts stop` only if nothing follows soon.
         """
 
     def stop_playing(self) -> None:

@@ -118,7 +118,8 @@ class Speaker:
                     making.append(loop.create_task(self._made(voice, words, language)))
                 clip = await making[number]
                 if clip is not None:
-                    end = await self._told(clip, sentence)
+                    more = number + 1 < len(sentences)
+                    end = await self._told(clip, sentence, more=more)
                 elif show:
                     self._device.show(sentence)
                 if end is not PlaybackEnd.COMPLETED:
@@ -126,7 +127,7 @@ class Speaker:
         finally:
             for made in making:
                 made.cancel()
-        self._telling = None
+        self._telling, self._playing = None, False
         self._quiet()
         try:
             then(end)
@@ -140,20 +141,16 @@ class Speaker:
             _log.exception("a sentence is not spoken", action="speech.live.failed")
             return None
 
-    async def _told(self, clip: EncodedClip, sentence: str) -> PlaybackEnd:
+    async def _told(self, clip: EncodedClip, sentence: str, *, more: bool) -> PlaybackEnd:
         over: asyncio.Future[PlaybackEnd] = asyncio.get_running_loop().create_future()
 
         def ended(end: PlaybackEnd) -> None:
             if not over.done():
                 over.set_result(end)
 
-        self._device.play(clip, ended, text=sentence)
+        self._device.play(clip, ended, text=sentence, more=more)
         self._playing, self.said = True, sentence
-        try:
-            return await over
-        finally:
-            if over.done():
-                self._playing = False
+        return await over
 
     def _quiet(self) -> None:
         self.speaking = False

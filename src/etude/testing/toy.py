@@ -119,11 +119,18 @@ class Toy:
 
     # What practice calls: `gateway.ports.Device`.
 
-    def play(self, clip: EncodedClip, ended: Callable[[PlaybackEnd], None], text: str = "") -> None:
+    def play(
+        self,
+        clip: EncodedClip,
+        ended: Callable[[PlaybackEnd], None],
+        text: str = "",
+        *,
+        more: bool = False,
+    ) -> None:
         """Stream for as long as the packets last."""
         self.stop_playing()
         self._note("play", text)
-        lasts_s = clip.packets_ms / 1000 + DRAIN_S
+        lasts_s = clip.packets_ms / 1000 + (0 if more else DRAIN_S)
         timer = self._loop.call_later(lasts_s, self._end, PlaybackEnd.COMPLETED)
         self._streaming = ended, timer
 

@@ -1,10 +1,11 @@
 import asyncio
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.gateway.playback import Pacing, Player, Ticker
+from etude.gateway.playback import HOLD_S, Pacing, Player, Ticker
 from etude.gateway.ports import PlaybackEnd
 from etude.testing.memory_wire import plain_clip
 from etude.testing.virtual_time import run
@@ -25,6 +26,7 @@ class Stage:
             pacing or Pacing(),
             send=lambda packet, _: self.note(packet.decode()),
             started=lambda text: self.note(f"start {text}"),
+            sentence=lambda text: self.note(f"sentence {text}"),
             stopped=lambda: self.note("stop"),
             guard=lambda ended, how: ended(how),
         )
@@ -32,8 +34,8 @@ class Stage:
     def note(self, what: str) -> None:
         self.out.append((self.loop.time() - self.zero_s, what))
 
-    def play(self, frames: int = 10, text: str = "") -> None:
-        self.player.play(plain_clip(frames), self.ends.append, text)
+    def play(self, frames: int = 10, text: str = "", *, more: bool = False) -> None:
+        self.player.play(plain_clip(frames), self.ends.append, text, more=more)
 
     def words(self) -> list[str]:
         return [what for _, what in self.out]
@@ -234,5 +236,49 @@ def test_many_streams_share_their_wakes() -> None:
         await asyncio.sleep(5)
         assert all(stage.ends == [PlaybackEnd.COMPLETED] for stage in stages)
         assert (ticker._timers, ticker._slots) == ({}, {})
+
+    run(body)
+
+
+def test_sentences_of_one_speech_share_their_start_and_stop() -> None:
+    """The next clip goes on with the next frame: no `tts stop` between, one at the end."""
+
+    async def body() -> None:
+        stage = Stage(Pacing(ahead_frames=0))
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+        stage.player.play(plain_clip(2), over.set_result, "one", more=True)
+        assert await over is PlaybackEnd.COMPLETED
+        assert stage.player.playing
+        stage.play(2, "two")
+        await asyncio.sleep(5)
+        packets = ["packet-0000", "packet-0001"]
+        assert stage.words() == ["start one", *packets, "sentence two", *packets, "stop"]
+        at_s = [at for at, what in stage.out if what.startswith("packet")]
+        for before, after in pairwise(at_s):
+            assert after - before == pytest.approx(0.06, abs=SLOT_S + 1e-6)
+        assert not stage.player.playing
+
+    run(body)
+
+
+@pytest.mark.parametrize("how", ["nothing follows", "stop", "close"])
+def test_a_speech_that_does_not_go_on_is_ended(how: str) -> None:
+    """`tts stop` after a while, at once when asked, never on a closed connection; sent once."""
+
+    async def body() -> None:
+        stage = Stage()
+        stage.play(2, "one", more=True)
+        await asyncio.sleep(0.3)
+        assert stage.ends == [PlaybackEnd.COMPLETED]
+        if how == "stop":
+            assert stage.player.stop()
+            assert not stage.player.stop()
+        elif how == "close":
+            stage.player.close()
+        await asyncio.sleep(HOLD_S)
+        assert stage.words().count("stop") == (0 if how == "close" else 1)
+        assert not stage.player.playing
+        assert stage.ends == [PlaybackEnd.COMPLETED]
 
     run(body)
