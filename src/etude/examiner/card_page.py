@@ -1,14 +1,13 @@
 """A summary card as a page: one file, no script, nothing but what the card was given."""
 
 from datetime import UTC, datetime
-from functools import cache
 from typing import Final
 
 import segno
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from etude.errors import EtudeError
 from etude.examiner.cards import JourneyProgress, OpenCard
+from etude.examiner.templates import template
 from etude.i18n import text
 
 _QUIET_MODULES: Final = 4
@@ -18,45 +17,26 @@ _UNBROKEN_HYPHEN: Final = "\u2060-\u2060"  # a date does not go over two lines
 def render_card(card: OpenCard, url: str, locale: str) -> str:
     """Return the page of a card; `url` is its own address, for the QR code."""
     content, progress = card.content, card.content.journey_progress
-    return (
-        _templates()
-        .get_template("card.html")
-        .render(
-            locale=locale,
-            highlights=content.recap_highlights,
-            uncertain=_uncertain(content.uncertainty_count, locale),
-            is_certain=content.uncertainty_count == 0,
-            facts=[] if progress is None else _facts(progress, locale),
-            made=_day(card.made_at),
-            expires=_day(card.expires_at).replace("-", _UNBROKEN_HYPHEN),
-            qr=_qr(url),
-            gone=None,
-            t=lambda key, **params: text(f"card.{key}", locale, **params),
-        )
+    return template("card.html").render(
+        locale=locale,
+        highlights=content.recap_highlights,
+        uncertain=_uncertain(content.uncertainty_count, locale),
+        is_certain=content.uncertainty_count == 0,
+        facts=[] if progress is None else _facts(progress, locale),
+        made=_day(card.made_at),
+        expires=_day(card.expires_at).replace("-", _UNBROKEN_HYPHEN),
+        qr=_qr(url),
+        gone=None,
+        t=lambda key, **params: text(f"card.{key}", locale, **params),
     )
 
 
 def render_gone(error: EtudeError, locale: str) -> str:
     """Return the page that stands in the place of a card that cannot be opened."""
-    return (
-        _templates()
-        .get_template("card.html")
-        .render(
-            locale=locale,
-            gone=text(f"error.{error.code}", locale),
-            t=lambda key, **params: text(f"card.{key}", locale, **params),
-        )
-    )
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("etude.examiner", "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return template("card.html").render(
+        locale=locale,
+        gone=text(f"error.{error.code}", locale),
+        t=lambda key, **params: text(f"card.{key}", locale, **params),
     )
 
 

@@ -6,18 +6,17 @@ Every number leads to its events and back. Web serves it, the command line write
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cache
 from itertools import chain, islice
 from typing import Final, Literal
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from etude.events.model import Event
 from etude.examiner.exact import half_up, tenths
 from etude.examiner.figures import figure
 from etude.examiner.journey import Moment
 from etude.examiner.report import GrowthIndicator, LowConfidenceItem, Report, Uncertainty
+from etude.examiner.templates import template
 from etude.i18n import catalogue, text
 from etude.rubric.model import Rubric, title_of
 from etude.rubric.placing import Placed, ordered, placed
@@ -82,41 +81,26 @@ def render_page(
     """
     view = _View(report, events, rubric)
     own = Revision(revision=report.revision, generated_at=report.generated_at)
-    return (
-        _templates()
-        .get_template("report.html")
-        .render(
-            report=report,
-            locale=view.locale,
-            events=view.marks,
-            phases=view.phases,
-            total=view.total,
-            length_s=float(view.length_s),
-            doubts=view.doubts,
-            most=MOST_LINES,
-            revisions=revisions or (own,),
-            t=view.words,
-            anchor=view.anchor,
-            signal_title=view.signal_title,
-            recording_words=view.recording_words,
-            percent=_percent,
-            number=_number,
-            moment=_moment,
-            day=_day,
-            along=_along,
-            spark=_spark,
-        )
-    )
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("etude.examiner", "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return template("report.html").render(
+        report=report,
+        locale=view.locale,
+        events=view.marks,
+        phases=view.phases,
+        total=view.total,
+        length_s=float(view.length_s),
+        doubts=view.doubts,
+        most=MOST_LINES,
+        revisions=revisions or (own,),
+        t=view.words,
+        anchor=view.anchor,
+        signal_title=view.signal_title,
+        recording_words=view.recording_words,
+        percent=_percent,
+        number=_number,
+        moment=_moment,
+        day=_day,
+        along=_along,
+        spark=_spark,
     )
 
 
