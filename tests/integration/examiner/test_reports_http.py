@@ -52,7 +52,8 @@ class Site:
                 )
         for role in roles:
             await self._token(role, "staff", *allowed_scopes("staff", role))
-        await self._token("toy-1", "device", Scope.SESSIONS_WRITE, Scope.SESSIONS_READ)
+        for toy in ("toy-1", "toy-2"):
+            await self._token(toy, "device", Scope.SESSIONS_WRITE, Scope.SESSIONS_READ)
         for learner in ("anna", "ben"):
             await self._token(learner, "learner", Scope.SESSIONS_WRITE, Scope.SESSIONS_READ)
 
@@ -64,7 +65,7 @@ class Site:
 
     @asynccontextmanager
     async def client(self, name: str) -> AsyncIterator[httpx2.AsyncClient]:
-        async with web.client(self.services, token=self.tokens[name]) as client:
+        async with web.client(self.services, token=self.tokens.get(name)) as client:
             yield client
 
     async def examine(self) -> None:
@@ -162,6 +163,49 @@ def test_a_teacher_reviews_and_learners_and_devices_do_not(site: Site) -> None:
         assert (chosen.action, chosen.detail["version"]) == ("session.rubric_assigned", "v1.2")
 
     site.run(story())
+
+
+@pytest.mark.parametrize(
+    ("name", "report", "card", "review", "rubric", "revoke"),
+    [
+        ("toy-1", 200, 201, 403, 403, 204),
+        ("anna", 200, 201, 403, 403, 204),
+        ("toy-2", 404, 403, 403, 403, 403),
+        ("ben", 404, 403, 403, 403, 403),
+        ("teacher", 200, 403, 201, 403, 403),
+        ("operator", 200, 403, 201, 200, 204),
+        ("nobody", 401, 401, 401, 401, 401),
+    ],
+)
+def test_who_may_do_what(
+    site: Site, name: str, report: int, card: int, review: int, rubric: int, revoke: int
+) -> None:
+    """Own device, own learner, others', teacher, operator, nobody; a card opens to everybody."""
+
+    async def story() -> None:
+        await reported(site)
+        path, content = "/api/v1/sessions/s1", {"recap_highlights": [], "uncertainty_count": 0}
+        for accept in ("application/json", "text/html"):
+            read = await site.ask(name, "GET", f"{path}/report", headers={"Accept": accept})
+            assert read.status_code == report
+        made = await site.ask("anna", "POST", f"{path}/summary-card", json=content)
+        assert (await site.ask(name, "GET", _path(made))).status_code == 200
+        mine = await site.ask(name, "POST", f"{path}/summary-card", json=content)
+        verdict = {"event_id": "e008", "verdict": "unknown"}
+        reviewed = await site.ask(name, "POST", f"{path}/reviews", json=verdict)
+        chosen = await site.ask(name, "PUT", f"{path}/rubric", json={"rubric": "cpr-bls"})
+        gone = await site.ask(name, "DELETE", f"{path}/summary-card/{made.json()['card_id']}")
+        answers = (mine, reviewed, chosen, gone)
+        assert [one.status_code for one in answers] == [card, review, rubric, revoke]
+        opened = await site.ask(name, "GET", _path(made))
+        assert opened.status_code == (410 if revoke == 204 else 200)
+
+    site.run(story())
+
+
+def _path(made: httpx2.Response) -> str:
+    """Return where a card opens, on this server."""
+    return httpx2.URL(made.json()["teacher_view_url"]).path
 
 
 def test_what_a_device_calls_a_review_keeps_no_teacher_from_reviewing(site: Site) -> None:
