@@ -49,11 +49,12 @@ _MANIFEST_ERRORS: Final = (
 _VERSION_ERRORS: Final = (CoursewareUnknownError, ManifestWithdrawnError, StoreUnavailable)
 _LARGEST: Final = 2**31 - 1
 _ID: Final = r"^[A-Za-z0-9_-]{1,64}$"
+_VERSION: Final = re.compile(r"[1-9][0-9]{0,9}")
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})", re.ASCII)
 
 CourseId = Annotated[str, PathParameter(pattern=_ID, description="The course's id.")]
 CoursewareId = Annotated[str, PathParameter(pattern=_ID, description="The courseware's id.")]
-PathVersion = Annotated[int, PathParameter(ge=1, le=_LARGEST, description="Which version.")]
+PathVersion = Annotated[str, PathParameter(description="Which version, a number from 1.")]
 Version = Annotated[
     int | None, QueryParameter(name="version", ge=1, le=_LARGEST, description="Which version.")
 ]
@@ -136,7 +137,7 @@ async def show_courseware(
 
 
 @get(
-    "/api/coursewares/{courseware_id:str}/bundles/{version:int}/download",
+    "/api/coursewares/{courseware_id:str}/bundles/{version:str}/download",
     opt=declared(
         roles=("server", "learner"),
         needs=Access.PUBLIC,
@@ -150,8 +151,11 @@ async def download_bundle(
 ) -> Response[Any]:
     """Give a bundle, or a part of it (`Range`); its bytes never change under this address."""
     services = services_of(request)
+    number = _number(version)
+    if number is None:
+        raise CoursewareUnknownError(courseware=courseware_id, version=version[:20])
     async with services.database.read() as connection:
-        row = await catalogue.version_of(connection, courseware_id, version)
+        row = await catalogue.version_of(connection, courseware_id, number)
     etag = _etag(row.bundle_sha256)
     headers = {"ETag": etag, "Cache-Control": FOREVER, "Accept-Ranges": "bytes"}
     if is_known(request, etag):
@@ -161,10 +165,10 @@ async def download_bundle(
         # Unchecked, for speed: whoever loads a bundle recomputes its hash, and must.
         bundle = await services.in_thread(OpenBlob.open, services.blobs.file_of(row.bundle_sha256))
     except BlobMissing as error:
-        raise BundleStoredMissingError(courseware=courseware_id, version=version) from error
+        raise BundleStoredMissingError(courseware=courseware_id, version=number) from error
     start, end = part or (0, bundle.size)
     headers["Content-Length"] = str(end - start)
-    headers["Content-Disposition"] = f'attachment; filename="{courseware_id}-v{version}.zip"'
+    headers["Content-Disposition"] = f'attachment; filename="{courseware_id}-v{number}.zip"'
     headers["Content-Type"] = ZIP  # Litestar's parameter loses to the route's
     if part is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{bundle.size}"
@@ -173,7 +177,7 @@ async def download_bundle(
 
 
 @post(
-    "/api/courses/{course_id:str}/manifests/{version:int}/withdraw",
+    "/api/courses/{course_id:str}/manifests/{version:str}/withdraw",
     status_code=204,
     opt=declared(
         roles=("ops",), needs=Scope.OPERATE, raises=(CourseUnpublishedError, StoreUnavailable)
@@ -185,14 +189,17 @@ async def withdraw_manifest(
 ) -> None:
     """Take a version of a course away from everybody: from then on 410, nothing is rewritten."""
     services = services_of(request)
-    now = services.clock.now()
+    number = _number(version)
+    if number is None:
+        raise CourseUnpublishedError(course=course_id, version=version[:20])
+    now_us = to_us(services.clock.now())
     async with services.database.transaction() as work:
-        await catalogue.withdraw(work, course_id, version, data.reason, to_us(now))
+        await catalogue.withdraw(work, course_id, number, data.reason, now_us)
     log.info(
         "a version of a course was withdrawn",
         action="courseware.withdrawn",
         course=course_id,
-        version=version,
+        version=number,
         by=principal_of(request).kind,
     )
 
@@ -208,6 +215,11 @@ def _view(row: VersionRow, base_url: str) -> CoursewareView:
         bundle_url=f"{base_url}/api/coursewares/{row.courseware_id}/bundles/{row.version}/download",
         created_at=from_us(row.created_us),
     )
+
+
+def _number(version: str) -> int | None:
+    """Return the number in a path; None for what no version is called."""
+    return int(version) if _VERSION.fullmatch(version) and int(version) <= _LARGEST else None
 
 
 def _etag(sha256: str) -> str:
