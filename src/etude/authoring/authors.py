@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from etude.authoring.errors import CourseVoiceMissingError
 from etude.authoring.framework import CourseFramework
 from etude.authoring.material import Fact, Language, Syllabus
 from etude.authoring.outline.lesson import Sound
@@ -109,6 +110,8 @@ class OutlineAuthor:
         syllabus = syllabus_of(order.request)
         lesson = lesson_of(syllabus, order.framework, order.index, order.earlier)
         speaks = self._speaks(order.request, syllabus.language)
+        if order.request.narrated and not speaks:
+            raise CourseVoiceMissingError(language=syllabus.language)
         sounds = _DraftSounds(self, order, draft, syllabus, self._voice if speaks else None, stop)
         return make_classroom(lesson, order.classroom_id, sounds, order.created_at)
 

@@ -94,6 +94,12 @@ class CourseAudioMissingError(ConflictError):
     code = "COURSE_AUDIO_MISSING"
 
 
+class CourseVoiceMissingError(ConflictError):
+    """A course is to be spoken, and no voice speaks its language here."""
+
+    code = "COURSE_VOICE_MISSING"
+
+
 class ContinuityBrokenError(ConflictError):
     """An earlier module is not there as it has to be before a later one can be made."""
 

@@ -1,5 +1,6 @@
 """A course as the registry of courseware takes it, and how what is published compares with it."""
 
+import asyncio
 import hashlib
 from typing import Final, Protocol
 
@@ -22,9 +23,6 @@ class Publishing(Protocol):
 
     async def publish(self, course: CourseSource) -> Published:
         """Publish, or raise with every reason against it."""
-
-    async def failures(self, course: CourseSource) -> tuple[EtudeError, ...]:
-        """Return every reason against publishing."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +89,7 @@ async def publish(courses: Courses, publisher: Publishing, course_id: str) -> Pu
     return published
 
 
-async def standing(courses: Courses, course: Course, library: ClassroomLibrary) -> Standing:
+async def standing(courses: Courses, course: Course) -> Standing:
     """Compare what is published with the classrooms as they are now (`rulings.md` 33)."""
     async with courses.database.read() as connection:
         newest = await registry.manifest(connection, course.course_id)
@@ -99,10 +97,12 @@ async def standing(courses: Courses, course: Course, library: ClassroomLibrary) 
     if newest is None:
         return Standing()
     published = {pin.module_index: pin.source_revision_hash for pin in pins}
-    drifted = tuple(
-        one.index for one in course.modules if published.get(one.index) != _revision(one, library)
-    )
-    return Standing(version=newest.version, drifted=drifted)
+    drifted = []
+    for one in course.modules:
+        revision = await asyncio.to_thread(_revision, one, courses.library)
+        if published.get(one.index) != revision:
+            drifted.append(one.index)
+    return Standing(version=newest.version, drifted=tuple(drifted))
 
 
 def _revision(module: Module, library: ClassroomLibrary) -> str | None:

@@ -59,6 +59,7 @@ COMMANDS: Final = (
     Command("lesson", "etude.cli.lessons:app"),
     Command("assign", "etude.cli.assign:app"),
     Command("rubric", "etude.cli.rubrics:app"),
+    Command("course", "etude.cli.courses:app"),
     Command("bundle", "etude.cli.bundle:app"),
     Command("speech", "etude.cli.speech:app"),
     Command("assess", "etude.cli.assess:app"),

@@ -7,7 +7,10 @@ from typing import Final
 import structlog
 
 from etude.assess import enqueue as assessment
+from etude.authoring.authors import Voice
+from etude.authoring.records import RUN
 from etude.cli.assessing import assessing_runner, pending_metrics, speech_pool
+from etude.cli.course_making import runs_here, voice_of
 from etude.cli.model import chat_of, rewording
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, RandomIds, SystemClock
@@ -30,6 +33,7 @@ ABANDON_EVERY_S: Final = 300
 SWEEP: Final = "store.sweep"
 SWEEP_EVERY_S: Final = 3600
 
+COURSE_PACE: Final = Pace(concurrency=2)
 MODEL_PACE: Final = Pace(concurrency=2)
 MODEL_RETRY: Final = RetryPolicy(max_attempts=6, first_wait_s=10)
 
@@ -57,6 +61,8 @@ async def run(settings: Settings) -> None:
         ]
         if chat is not None:
             runners.append(asking_runner(database, chat, clock))
+        voice = voice_of(settings, pool)
+        runners.append(course_runner(settings, database, clock, voice))
         stopping = stop_signal()
         try:
             for runner in runners:
@@ -111,6 +117,13 @@ async def _given_up(work: UnitOfWork, session_keys: Sequence[int], now_us: int) 
     """Ask for what sessions that were given up call for."""
     await assessment.sessions_abandoned(work, session_keys, now_us)
     await sessions_abandoned(work, session_keys, now_us)
+
+
+def course_runner(
+    settings: Settings, database: Database, clock: Clock, voice: Voice | None
+) -> Runner:
+    """Return a runner of its own for courses: one that is long takes no other's place."""
+    return Runner(database, {RUN: runs_here(settings, database, clock, voice)}, pace=COURSE_PACE)
 
 
 def asking_runner(database: Database, chat: Chat, clock: Clock) -> Runner:

@@ -12,6 +12,7 @@ from etude.web import (
     agent_reports,
     assignments,
     cards,
+    courses,
     courseware,
     device_actions,
     health,
@@ -47,6 +48,7 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *reports.route_handlers,
     *reviews.route_handlers,
     *cards.route_handlers,
+    *courses.route_handlers,
     *courseware.route_handlers,
 )
 

@@ -396,7 +396,7 @@ def test_publish_pins_what_was_made(desk: Desk) -> None:
         again = await publish(desk.courses, desk.publisher, course.course_id)
         assert (again.new, again.manifest) == (False, first.manifest)
         course = await desk.courses.get(course.course_id)
-        assert (await standing(desk.courses, course, desk.library)).drifted == ()
+        assert (await standing(desk.courses, course)).drifted == ()
         assert first.manifest.modules[0].courseware_id == courseware_id(
             course.course_id, course.modules[0].module_id
         )
@@ -434,10 +434,11 @@ def test_an_edited_classroom_is_taken_deliberately(desk: Desk) -> None:
         stage = msgspec.structs.replace(stored.classroom.stage, style="other")
         changed = msgspec.structs.replace(stored.classroom, stage=stage)
         desk.library.replace(changed, expected=stored.revision)
-        codes = {one.code for one in await desk.publisher.failures(source_of(course))}
+        found = await desk.publisher.readiness(source_of(course))
+        codes = {one.code for one in found.blockers}
         assert codes == {"SOURCE_DRIFT"}
         course = await desk.courses.accept_source(course.course_id, 3)
-        assert await desk.publisher.failures(source_of(course)) == ()
+        assert (await desk.publisher.readiness(source_of(course))).ready
 
     desk.run(go())
 

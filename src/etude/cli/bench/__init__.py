@@ -51,6 +51,10 @@ BENCHES: Final = {
     "assess": Bench(
         "etude.cli.bench.assess:assess", "Turns that one core recognises, aligns and measures."
     ),
+    "outline": Bench(
+        "etude.cli.bench.outline:outline",
+        "A course of four modules without audio, from material to stored classrooms.",
+    ),
     "recap": Bench("etude.cli.bench.recap:recap", "Recap of 200 events: p50 and p99."),
 }
 

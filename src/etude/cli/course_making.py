@@ -1,0 +1,99 @@
+"""Courses on this machine's own database: put together for the worker and for `etude course`."""
+
+import contextlib
+from collections.abc import Iterator
+
+from etude.authoring.authors import Voice
+from etude.authoring.composition import course_runs, known_authors, open_courses
+from etude.authoring.courses import Courses
+from etude.authoring.runs import CourseRuns
+from etude.authoring.voices import SpokenVoice
+from etude.cli.assessing import speech_pool
+from etude.cli.speech_options import speech_options
+from etude.clock import Clock, RandomIds
+from etude.courseware.publishing import Publisher
+from etude.errors import EtudeError
+from etude.settings import Settings
+from etude.speech.models import Models
+from etude.speech.pool import SpeechPool
+from etude.speech.synthesise import Speech
+from etude.store import Blobs, Database
+
+
+def voice_of(settings: Settings, pool: SpeechPool | None) -> Voice | None:
+    """Return the configured voice, spoken by a pool's engines; None if it is not installed."""
+    if pool is None:
+        return None
+    languages = _languages(settings)
+    if languages is not None and not languages:
+        return None
+
+    def speak(text: str, language: str, rate: float) -> Speech:
+        return pool.synthesise(text, language=language, rate=rate).result()
+
+    return SpokenVoice(speak, languages)
+
+
+@contextlib.contextmanager
+def course_voice(settings: Settings) -> Iterator[Voice | None]:
+    """Yield the configured voice for one command; engines start when it first speaks."""
+    pool = speech_pool(settings)
+    try:
+        yield voice_of(settings, pool)
+    finally:
+        if pool is not None:
+            pool.close()
+
+
+def _languages(settings: Settings) -> tuple[str, ...] | None:
+    """Return what the configured voice speaks: () = it is not installed, None = a server's."""
+    options = speech_options(settings)
+    if options.voice_server is not None:
+        return None
+    try:
+        models = Models(options.models)
+        models.require(options.voice)
+        return tuple(models.card(options.voice).languages)
+    except EtudeError:
+        return ()
+
+
+def courses_here(
+    settings: Settings, database: Database, clock: Clock, voice: Voice | None
+) -> Courses:
+    """Return the courses of this installation."""
+    blobs = Blobs(settings.blobs, clock)
+    return open_courses(
+        database,
+        blobs,
+        clock,
+        RandomIds(),
+        classrooms=settings.classrooms,
+        authors=known_authors(blobs, voice),
+    )
+
+
+def publisher_here(settings: Settings, database: Database, clock: Clock) -> Publisher:
+    """Return what publishes courses of this installation."""
+    return Publisher(
+        database,
+        settings.blobs,
+        clock,
+        classrooms=settings.classrooms,
+        legacy=settings.course_manifests,
+        token=settings.courseware_publish_token.get_secret_value(),
+    )
+
+
+def runs_here(
+    settings: Settings, database: Database, clock: Clock, voice: Voice | None
+) -> CourseRuns:
+    """Return what carries out the runs of courses."""
+    return course_runs(
+        database,
+        clock,
+        RandomIds(),
+        classrooms=settings.classrooms,
+        authors=known_authors(Blobs(settings.blobs, clock), voice),
+        publisher=publisher_here(settings, database, clock),
+    )

@@ -1,0 +1,339 @@
+"""`etude course …` on this machine's database: from material to a published course.
+
+What takes long is a run. These commands carry it out themselves and wait for its end, whether or
+not a worker runs; with `--no-wait` it is left to the worker.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+
+from etude.authoring import publication
+from etude.authoring.authors import Voice
+from etude.authoring.courses import Courses
+from etude.authoring.errors import MaterialUnknownError, MaterialUnreadableError
+from etude.authoring.material import Material
+from etude.authoring.records import RUN, Course, CourseRequest, CourseStatus, SoundFile
+from etude.authoring.samples import SAMPLES, sample
+from etude.cli import exits, terminal
+from etude.cli.course_making import course_voice, courses_here, publisher_here, runs_here
+from etude.cli.installation import settings_for
+from etude.cli.local import DataOption, Local, show, with_database
+from etude.i18n import text
+from etude.jobs import Pace, Runner
+from etude.settings import Settings
+from etude.store import Blobs
+
+app = typer.Typer()
+
+_TEXTS: Final = frozenset({".md", ".markdown", ".txt"})
+_SOUNDS: Final = frozenset({".mp3", ".wav", ".ogg", ".flac"})
+_LOOK_EVERY_S: Final = 0.1
+CourseArgument = Annotated[str, typer.Argument(metavar="COURSE")]
+ModuleArgument = Annotated[int, typer.Argument(metavar="MODULE", help="From 0.")]
+WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Work until it is done.")]
+Act = Callable[[Courses, Local, Settings], Awaitable[Course]]
+
+
+@app.command()
+def create(  # noqa: PLR0913 - the command's options
+    material: Annotated[
+        list[Path] | None, typer.Argument(help="Files, or folders of NN.txt and NN.mp3.")
+    ] = None,
+    *,
+    title: Annotated[str, typer.Option(help="Of the course; else the material's own.")] = "",
+    language: Annotated[str | None, typer.Option(help="en or zh-CN; else by its letters.")] = None,
+    use_sample: Annotated[
+        str | None, typer.Option("--sample", help="A sample that ships: " + ", ".join(SAMPLES))
+    ] = None,
+    narrated: Annotated[bool, typer.Option(help="Let the configured voice speak.")] = False,
+    wait: WaitOption = True,
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Plan a course from material; its framework then waits for `etude course start`."""
+    if language not in {None, "en", "zh-CN"}:
+        raise typer.BadParameter(str(language), param_hint="--language")
+    if use_sample is not None and use_sample not in SAMPLES:
+        raise typer.BadParameter(use_sample, param_hint="--sample")
+    files = _files(material or [])
+    texts = [_text(path) for path in files if path.suffix.lower() in _TEXTS]
+    texts += [sample(use_sample)] if use_sample else []
+    recordings = [path for path in files if path.suffix.lower() in _SOUNDS]
+
+    async def act(courses: Courses, here: Local, settings: Settings) -> Course:
+        blobs = Blobs(settings.blobs, here.clock)
+        sounds = [
+            SoundFile(name=path.name, sha256=(await blobs.put_bytes(path.read_bytes())).sha256)
+            for path in recordings
+        ]
+        request = CourseRequest(
+            requirement=title,
+            materials=tuple(texts),
+            sounds=tuple(sounds),
+            language=language,  # type: ignore[arg-type]  # checked above
+            narrated=narrated,
+        )
+        return await courses.create(request, "host")
+
+    _act(act, data, wait=wait, as_json=as_json)
+
+
+@app.command("list")
+def list_courses(*, data: DataOption = None, as_json: terminal.JsonOption = False) -> None:
+    """List the newest courses."""
+    settings = settings_for("course", data)
+
+    async def act(here: Local) -> list[dict[str, Any]]:
+        courses = courses_here(settings, here.database, here.clock, None)
+        return [
+            {"course_id": one.course_id, "status": one.status, "title": one.title}
+            for one in await courses.listed()
+        ]
+
+    show(with_database("course", data, act), as_json=as_json)
+
+
+@app.command()
+def status(
+    course: CourseArgument, *, data: DataOption = None, as_json: terminal.JsonOption = False
+) -> None:
+    """Show where a course stands: modules, sentences without sound, what is published."""
+
+    async def act(courses: Courses, _here: Local, _settings: Settings) -> Course:
+        return await courses.get(course)
+
+    _act(act, data, wait=False, as_json=as_json)
+
+
+@app.command()
+def framework(
+    course: CourseArgument,
+    *,
+    edited: Annotated[
+        Path | None, typer.Option("--put", help="Replace it by this file (JSON).")
+    ] = None,
+    revision: Annotated[int | None, typer.Option(help="Which one the file was made of.")] = None,
+    data: DataOption = None,
+) -> None:
+    """Print the framework as JSON, or replace it while it waits for confirmation."""
+    settings = settings_for("course", data)
+
+    async def act(here: Local) -> Course:
+        courses = courses_here(settings, here.database, here.clock, None)
+        found = await courses.get(course)
+        if edited is None:
+            return found
+        value = msgspec.json.decode(_text(edited).text)
+        known = found.framework_revision if revision is None else revision
+        return await courses.edit(course, known, value)
+
+    found = with_database("course", data, act)
+    terminal.print_json(
+        {"revision": found.framework_revision, "framework": msgspec.to_builtins(found.framework)}
+    )
+
+
+@app.command()
+def start(
+    course: CourseArgument,
+    *,
+    without_audio: Annotated[
+        bool, typer.Option("--without-audio", help="Leave out sentences that have no sound.")
+    ] = False,
+    wait: WaitOption = True,
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Confirm the framework and make the modules, one after the other."""
+
+    async def act(courses: Courses, _here: Local, _settings: Settings) -> Course:
+        return await courses.start(course, without_audio=without_audio)
+
+    _act(act, data, wait=wait, as_json=as_json)
+
+
+@app.command()
+def resume(
+    course: CourseArgument,
+    *,
+    wait: WaitOption = True,
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Go on where a failure or cancellation stopped; what succeeded stays."""
+
+    async def act(courses: Courses, _here: Local, _settings: Settings) -> Course:
+        return await courses.resume(course)
+
+    _act(act, data, wait=wait, as_json=as_json)
+
+
+@app.command()
+def cancel(
+    course: CourseArgument, *, data: DataOption = None, as_json: terminal.JsonOption = False
+) -> None:
+    """Stop what is being done; modules that succeeded stay."""
+
+    async def act(courses: Courses, _here: Local, _settings: Settings) -> Course:
+        return await courses.cancel(course)
+
+    _act(act, data, wait=False, as_json=as_json)
+
+
+@app.command()
+def regenerate(
+    course: CourseArgument,
+    module: Annotated[int | None, typer.Argument(metavar="[MODULE]", help="From 0.")] = None,
+    *,
+    following: Annotated[
+        bool, typer.Option("--following", help="And every module after it.")
+    ] = False,
+    wait: WaitOption = True,
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Make the framework anew; with MODULE: that module, then those that have not succeeded."""
+
+    async def act(courses: Courses, _here: Local, _settings: Settings) -> Course:
+        if module is None:
+            return await courses.regenerate_framework(course)
+        again = courses.regenerate_from if following else courses.retry
+        return await again(course, module)
+
+    _act(act, data, wait=wait, as_json=as_json)
+
+
+@app.command("accept-source")
+def accept_source(
+    course: CourseArgument,
+    module: ModuleArgument,
+    *,
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Take the classroom of a module as it is now, although it was edited."""
+
+    async def act(courses: Courses, _here: Local, _settings: Settings) -> Course:
+        return await courses.accept_source(course, module)
+
+    _act(act, data, wait=False, as_json=as_json)
+
+
+@app.command()
+def publish(
+    course: CourseArgument, *, data: DataOption = None, as_json: terminal.JsonOption = False
+) -> None:
+    """Publish a course: every module frozen and pinned; exit code 1 names what keeps it."""
+    settings = settings_for("course", data)
+
+    async def act(here: Local) -> dict[str, Any]:
+        courses = courses_here(settings, here.database, here.clock, None)
+        publisher = publisher_here(settings, here.database, here.clock)
+        made = await publication.publish(courses, publisher, course)
+        pins = [msgspec.to_builtins(one) for one in made.manifest.modules]
+        return {"course_id": course, "version": made.manifest.version, "new": made.new} | (
+            {"modules": pins} if as_json else {}
+        )
+
+    show(with_database("course", data, act), as_json=as_json)
+
+
+def _act(act: Act, data: Path | None, *, wait: bool, as_json: bool) -> None:
+    """Do something to a course, carry out its run if asked to, and show where it stands."""
+    settings = settings_for("course", data)
+    with course_voice(settings) as voice:
+
+        async def whole(here: Local) -> tuple[Course, tuple[str, ...], publication.Standing]:
+            courses = courses_here(settings, here.database, here.clock, voice)
+            course = await act(courses, here, settings)
+            if wait:
+                course = await _finished(courses, course, here, settings, voice)
+            return course, await courses.silent(course), await publication.standing(courses, course)
+
+        course, silent, standing = with_database("course", data, whole)
+    _show(course, silent, standing, as_json=as_json)
+    if course.status is CourseStatus.FAILED:
+        raise typer.Exit(exits.REFUSED)
+
+
+async def _finished(
+    courses: Courses, course: Course, here: Local, settings: Settings, voice: Voice | None
+) -> Course:
+    """Carry out what there is to do until the course's run is over."""
+    handlers = {RUN: runs_here(settings, here.database, here.clock, voice)}
+    runner = Runner(here.database, handlers, pace=Pace(concurrency=1, poll_s=_LOOK_EVERY_S))
+    await runner.start()
+    try:
+        while course.active is not None:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            course = await courses.get(course.course_id)
+    finally:
+        await runner.stop()
+    return course
+
+
+def _show(
+    course: Course, silent: Sequence[str], standing: publication.Standing, *, as_json: bool
+) -> None:
+    modules = [
+        {"index": one.index, "status": one.status, "classroom_id": one.classroom_id}
+        for one in course.modules
+    ]
+    told = {
+        "course_id": course.course_id,
+        "status": course.status,
+        "title": course.title,
+        "error_code": course.error_code,
+        "published_version": standing.version,
+        "drifted_modules": list(standing.drifted),
+        "silent_sentences": list(silent),
+    }
+    if as_json:
+        terminal.print_json(told | {"modules": modules})
+        return
+    terminal.print_text(f"{course.course_id}\t{course.status}\t{course.title}")
+    titles = (
+        {one.module_id: one.title for one in course.framework.modules} if course.framework else {}
+    )
+    for module in course.modules:
+        line = f"  {module.index}\t{module.status}\t{titles.get(module.module_id, '')}"
+        terminal.print_text(line + (f"\t{module.error_code}" if module.error_code else ""))
+    locale = terminal.locale()
+    if course.status is CourseStatus.FRAMEWORK_READY:
+        if silent:
+            told_of = text("cli.course.silent", locale, count=len(silent), first=silent[0])
+            terminal.print_note(told_of)
+        terminal.print_note(text("cli.course.confirm", locale, course=course.course_id))
+    if standing.version is not None:
+        line = text("cli.course.published", locale, version=standing.version)
+        terminal.print_text(line)
+        if standing.drifted:
+            listed = ", ".join(map(str, standing.drifted))
+            terminal.print_note(text("cli.course.drifted", locale, modules=listed))
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            known = _TEXTS | _SOUNDS
+            found += sorted(one for one in path.iterdir() if one.suffix.lower() in known)
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise MaterialUnknownError(file=str(path))
+    return found
+
+
+def _text(path: Path) -> Material:
+    try:
+        return Material(name=path.name, text=path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise MaterialUnknownError(file=str(path)) from error
+    except (UnicodeDecodeError, OSError) as error:
+        raise MaterialUnreadableError(file=path.name, reason=type(error).__name__) from error

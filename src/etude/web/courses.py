@@ -1,0 +1,567 @@
+"""Courses over HTTP: ask for one, read and edit its framework, confirm, follow, publish."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Response, get, post, put
+from litestar.params import JSONBody, PathParameter
+from msgspec import Meta
+
+from etude.authoring import publication
+from etude.authoring.composition import known_authors, open_courses
+from etude.authoring.courses import Courses
+from etude.authoring.errors import (
+    AuthorUnknownError,
+    ContinuityBrokenError,
+    CourseAudioMissingError,
+    CourseModuleUnknownError,
+    CourseNoRunError,
+    CourseRunActiveError,
+    CourseStateError,
+    CourseUnknownError,
+    FrameworkChangedError,
+    FrameworkInvalidError,
+    FrameworkRevisionMissingError,
+    MaterialTooLittleError,
+    MaterialTooMuchError,
+    MaterialTwiceError,
+    MaterialUnreadableError,
+)
+from etude.authoring.framework import CourseFramework
+from etude.authoring.material import Language, Material
+from etude.authoring.records import AuthorName, Course, CourseRequest, SoundFile
+from etude.authoring.voices import PromisedVoice
+from etude.courseware.errors import (
+    PublishRefusedError,
+    PublishTokenMissingError,
+    SourceChangedError,
+)
+from etude.courseware.publishing import Publisher
+from etude.errors import EtudeError
+from etude.people.scopes import Scope
+from etude.store.errors import BlobMissing, StoreUnavailable
+from etude.web.auth import principal_of
+from etude.web.bodies import stream_body
+from etude.web.declared import Body, declared
+from etude.web.services import HttpRequest, Services, services_of
+
+PATH: Final = "/api/courses"
+RECORDINGS: Final = "/api/course-recordings"
+RECORDING_BYTES: Final = 32 << 20
+_ONE: Final = PATH + "/{course_id:str}"
+_TAGS: Final = ["Courses"]
+_ACT_ERRORS: Final = (
+    CourseUnknownError,
+    CourseRunActiveError,
+    CourseStateError,
+    StoreUnavailable,
+)
+_AUDIO: Final = ("audio/mpeg", "audio/wav", "audio/ogg", "audio/flac", "application/octet-stream")
+CourseId = Annotated[
+    str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The course's id.")
+]
+ModuleIndex = Annotated[int, PathParameter(ge=0, le=14, description="The module, from 0.")]
+
+
+class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    pass
+
+
+class NewRecording(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recording that was stored before; `03.mp3` belongs to the sentence in `03.txt`."""
+
+    name: Annotated[str, Meta(min_length=5, max_length=200)]
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class NewCourse(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a course is asked for with."""
+
+    requirement: Annotated[str, Meta(max_length=8000)] = ""
+    materials: Annotated[tuple[Material, ...], Meta(min_length=1, max_length=500)]
+    recordings: Annotated[tuple[NewRecording, ...], Meta(max_length=1000)] = ()
+    language: Language | None = None
+    author: AuthorName = "outline"
+    narrated: bool = False
+
+
+class Confirmation(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said when a framework is confirmed."""
+
+    without_audio: bool = False
+
+
+class ModuleView(_View, frozen=True, kw_only=True):
+    """A module as it stands."""
+
+    index: int
+    module_id: str
+    title: str
+    status: str
+    classroom_id: str | None
+    generation_prompt_snapshot: str | None
+    requirement_sha256: str | None
+    output_digest: Any
+    continuity_input_refs: Any
+    error_code: str | None
+
+
+class RunView(_View, frozen=True, kw_only=True):
+    """The run that works on a course, or the last one that did."""
+
+    run_id: str
+    kind: str
+    state: str
+    started_at: datetime
+    error_code: str | None
+
+
+class CourseSummary(_View, frozen=True, kw_only=True):
+    """A course in a list."""
+
+    course_id: str
+    title: str
+    status: str
+    author: str
+    created_at: datetime
+
+
+class CourseView(_View, frozen=True, kw_only=True):
+    """A course as it stands. `framework` is of revision `frameworkRevision`, which is its ETag."""
+
+    course_id: str
+    title: str
+    status: str
+    author: str
+    created_at: datetime
+    error_code: str | None
+    framework: CourseFramework | None
+    framework_revision: int
+    confirmed: bool
+    silent_sentences: tuple[str, ...]
+    modules: tuple[ModuleView, ...]
+    run: RunView | None
+    published_version: int | None
+    drifted_modules: tuple[int, ...]
+
+
+class CourseList(_View, frozen=True, kw_only=True):
+    """The newest courses."""
+
+    items: list[CourseSummary]
+
+
+class Reason(_View, frozen=True, kw_only=True):
+    """A reason against publishing, or something to know before it."""
+
+    code: str
+    module_index: int | None
+    detail: str
+
+
+class ReadinessView(_View, frozen=True, kw_only=True):
+    """Whether a course can be published; warnings do not keep it."""
+
+    ready: bool
+    blockers: tuple[Reason, ...]
+    warnings: tuple[Reason, ...]
+
+
+class PublishedView(_View, frozen=True, kw_only=True):
+    """What is published now; `new` is false when the same was published before."""
+
+    course_id: str
+    version: int
+    new: bool
+    manifest_hash: str
+
+
+class RecordingView(_View, frozen=True, kw_only=True):
+    """A stored recording; it is kept once a course names it, else for an hour."""
+
+    sha256: str
+    size: int
+
+
+@post(
+    RECORDINGS,
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(StoreUnavailable,),
+        body=Body(
+            media_types=_AUDIO, limit_bytes=RECORDING_BYTES, description="The bytes of a recording."
+        ),
+    ),
+    tags=_TAGS,
+    status_code=201,
+)
+async def add_recording(request: HttpRequest) -> RecordingView:
+    """Store a recording of the material; name it when the course is asked for."""
+    blob = await services_of(request).blobs.put_stream(stream_body(request, RECORDING_BYTES))
+    return RecordingView(sha256=blob.sha256, size=blob.size)
+
+
+@post(
+    PATH,
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(
+            AuthorUnknownError,
+            MaterialTooLittleError,
+            MaterialTooMuchError,
+            MaterialTwiceError,
+            MaterialUnreadableError,
+            BlobMissing,
+            StoreUnavailable,
+        ),
+    ),
+    tags=_TAGS,
+)
+async def create_course(request: HttpRequest, data: JSONBody[NewCourse]) -> Response[CourseView]:
+    """Ask for a course; its framework is made, and waits for confirmation."""
+    wanted = CourseRequest(
+        requirement=data.requirement,
+        materials=data.materials,
+        sounds=tuple(SoundFile(name=one.name, sha256=one.sha256) for one in data.recordings),
+        language=data.language,
+        narrated=data.narrated,
+    )
+    principal = principal_of(request)
+    owner = f"{principal.kind}:{principal.id}"[:128]
+    course = await courses_of(request).create(wanted, owner, data.author)
+    return await _answer(request, course, status=201)
+
+
+@get(
+    PATH, opt=declared(roles=("ops",), needs=Scope.OPERATE, raises=(StoreUnavailable,)), tags=_TAGS
+)
+async def list_authored_courses(request: HttpRequest) -> CourseList:
+    """List the newest courses, made or in the making."""
+    return CourseList(items=[_summary(one) for one in await courses_of(request).listed()])
+
+
+@get(
+    _ONE,
+    opt=declared(
+        roles=("ops",), needs=Scope.OPERATE, raises=(CourseUnknownError, StoreUnavailable)
+    ),
+    tags=_TAGS,
+)
+async def show_course(request: HttpRequest, course_id: CourseId) -> Response[CourseView]:
+    """Show a course: framework, modules, run, and whether what is published is what is there."""
+    return await _answer(request, await courses_of(request).get(course_id))
+
+
+@put(
+    _ONE + "/framework",
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(
+            *_ACT_ERRORS,
+            FrameworkInvalidError,
+            FrameworkChangedError,
+            FrameworkRevisionMissingError,
+        ),
+    ),
+    tags=_TAGS,
+)
+async def edit_framework(
+    request: HttpRequest, course_id: CourseId, data: JSONBody[dict[str, Any]]
+) -> Response[CourseView]:
+    """Replace the framework of the revision in `If-Match`, while it waits for confirmation."""
+    revision = _revision(request)
+    if revision is None:
+        raise FrameworkRevisionMissingError
+    return await _answer(request, await courses_of(request).edit(course_id, revision, data))
+
+
+@post(
+    _ONE + "/start",
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(*_ACT_ERRORS, FrameworkChangedError, CourseAudioMissingError),
+    ),
+    tags=_TAGS,
+    status_code=202,
+)
+async def start_course(
+    request: HttpRequest, course_id: CourseId, data: JSONBody[Confirmation]
+) -> Response[CourseView]:
+    """Confirm the framework, of the revision in `If-Match` if given, and begin with the modules."""
+    course = await courses_of(request).start(
+        course_id, revision=_revision(request), without_audio=data.without_audio
+    )
+    return await _answer(request, course, status=202)
+
+
+@post(
+    _ONE + "/framework/regenerate",
+    opt=declared(roles=("ops",), needs=Scope.OPERATE, raises=_ACT_ERRORS),
+    tags=_TAGS,
+    status_code=202,
+)
+async def regenerate_framework(request: HttpRequest, course_id: CourseId) -> Response[CourseView]:
+    """Make the framework anew; every module waits again."""
+    course = await courses_of(request).regenerate_framework(course_id)
+    return await _answer(request, course, status=202)
+
+
+@post(
+    _ONE + "/modules/{index:int}/regenerate",
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(*_ACT_ERRORS, CourseModuleUnknownError, ContinuityBrokenError),
+    ),
+    tags=_TAGS,
+    status_code=202,
+)
+async def retry_module(
+    request: HttpRequest, course_id: CourseId, index: ModuleIndex
+) -> Response[CourseView]:
+    """Make one module anew, then the later ones that have not succeeded."""
+    course = await courses_of(request).retry(course_id, index)
+    return await _answer(request, course, status=202)
+
+
+@post(
+    _ONE + "/regenerate-from/{index:int}",
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(*_ACT_ERRORS, CourseModuleUnknownError, ContinuityBrokenError),
+    ),
+    tags=_TAGS,
+    status_code=202,
+)
+async def regenerate_from(
+    request: HttpRequest, course_id: CourseId, index: ModuleIndex
+) -> Response[CourseView]:
+    """Make a module and all after it anew."""
+    course = await courses_of(request).regenerate_from(course_id, index)
+    return await _answer(request, course, status=202)
+
+
+@post(
+    _ONE + "/accept-source/{index:int}",
+    opt=declared(
+        roles=("ops",), needs=Scope.OPERATE, raises=(*_ACT_ERRORS, CourseModuleUnknownError)
+    ),
+    tags=_TAGS,
+    status_code=200,
+)
+async def accept_source(
+    request: HttpRequest, course_id: CourseId, index: ModuleIndex
+) -> Response[CourseView]:
+    """Take the classroom of a module as it is now, although it was edited."""
+    return await _answer(request, await courses_of(request).accept_source(course_id, index))
+
+
+@post(
+    _ONE + "/resume",
+    opt=declared(roles=("ops",), needs=Scope.OPERATE, raises=_ACT_ERRORS),
+    tags=_TAGS,
+    status_code=202,
+)
+async def resume_course(request: HttpRequest, course_id: CourseId) -> Response[CourseView]:
+    """Go on where a failure or cancellation stopped; what succeeded stays."""
+    return await _answer(request, await courses_of(request).resume(course_id), status=202)
+
+
+@post(
+    _ONE + "/cancel",
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(CourseUnknownError, CourseNoRunError, StoreUnavailable),
+    ),
+    tags=_TAGS,
+    status_code=200,
+)
+async def cancel_course(request: HttpRequest, course_id: CourseId) -> Response[CourseView]:
+    """Stop what is being done; modules that succeeded stay."""
+    return await _answer(request, await courses_of(request).cancel(course_id))
+
+
+@get(
+    _ONE + "/readiness",
+    opt=declared(
+        roles=("ops",), needs=Scope.OPERATE, raises=(CourseUnknownError, StoreUnavailable)
+    ),
+    tags=_TAGS,
+)
+async def show_readiness(request: HttpRequest, course_id: CourseId) -> ReadinessView:
+    """Say whether a course could be published now, and every reason against it."""
+    courses = courses_of(request)
+    course = await courses.get(course_id)
+    found = await publisher_of(services_of(request)).readiness(publication.source_of(course))
+    warnings = [
+        Reason(code="AUDIO_MISSING", module_index=None, detail=place)
+        for place in await courses.silent(course)
+    ]
+    warnings += [
+        Reason(code="MODEL_NEEDED", module_index=index, detail=", ".join(parts))
+        for index, parts in found.needs_model.items()
+    ]
+    return ReadinessView(
+        ready=found.ready,
+        blockers=tuple(_blocker(one) for one in found.blockers),
+        warnings=tuple(warnings),
+    )
+
+
+@post(
+    _ONE + "/publish",
+    opt=declared(
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(
+            *_ACT_ERRORS,
+            PublishTokenMissingError,
+            PublishRefusedError,
+            SourceChangedError,
+        ),
+    ),
+    tags=_TAGS,
+    status_code=200,
+)
+async def publish_course(request: HttpRequest, course_id: CourseId) -> PublishedView:
+    """Publish a course: freeze every module, pin them all; the same again is the same version."""
+    services = services_of(request)
+    made = await publication.publish(courses_of(request), publisher_of(services), course_id)
+    return PublishedView(
+        course_id=made.manifest.course_id,
+        version=made.manifest.version,
+        new=made.new,
+        manifest_hash=made.manifest_hash,
+    )
+
+
+def courses_of(request: HttpRequest) -> Courses:
+    """Return the courses of the application that `request` came to."""
+    services = services_of(request)
+    return open_courses(
+        services.database,
+        services.blobs,
+        services.clock,
+        services.ids,
+        classrooms=services.settings.classrooms,
+        authors=known_authors(services.blobs, PromisedVoice()),
+    )
+
+
+def publisher_of(services: Services) -> Publisher:
+    """Return what publishes here."""
+    settings = services.settings
+    return Publisher(
+        services.database,
+        settings.blobs,
+        services.clock,
+        classrooms=settings.classrooms,
+        legacy=settings.course_manifests,
+        token=settings.courseware_publish_token.get_secret_value(),
+    )
+
+
+def _revision(request: HttpRequest) -> int | None:
+    """Return the revision in `If-Match`; None if there is none that could be one."""
+    sent = request.headers.get("if-match", "").strip().removeprefix("W/").strip('"')
+    return int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 10 else None  # noqa: PLR2004 - digits
+
+
+async def _answer(
+    request: HttpRequest, course: Course, *, status: int = 200
+) -> Response[CourseView]:
+    courses = courses_of(request)
+    silent = await courses.silent(course)
+    standing = await publication.standing(courses, course)
+    headers: Mapping[str, str] = {"ETag": f'"{course.framework_revision}"'}
+    view = _view(course, silent, standing)
+    return Response(view, status_code=status, headers=dict(headers))
+
+
+def _view(course: Course, silent: tuple[str, ...], standing: publication.Standing) -> CourseView:
+    titles = (
+        {one.module_id: one.title for one in course.framework.modules} if course.framework else {}
+    )
+    return CourseView(
+        course_id=course.course_id,
+        title=course.title,
+        status=course.status,
+        author=course.author,
+        created_at=course.created_at,
+        error_code=course.error_code,
+        framework=course.framework,
+        framework_revision=course.framework_revision,
+        confirmed=course.confirmed,
+        silent_sentences=silent,
+        modules=tuple(
+            ModuleView(
+                index=one.index,
+                module_id=one.module_id,
+                title=titles.get(one.module_id, ""),
+                status=one.status,
+                classroom_id=one.classroom_id,
+                generation_prompt_snapshot=one.prompt,
+                requirement_sha256=one.requirement_sha256,
+                output_digest=one.digest,
+                continuity_input_refs=one.refs,
+                error_code=one.error_code,
+            )
+            for one in course.modules
+        ),
+        run=None
+        if course.run is None
+        else RunView(
+            run_id=course.run.run_id,
+            kind=course.run.kind,
+            state=course.run.state,
+            started_at=course.run.started_at,
+            error_code=course.run.error_code,
+        ),
+        published_version=standing.version,
+        drifted_modules=standing.drifted,
+    )
+
+
+def _summary(course: Course) -> CourseSummary:
+    return CourseSummary(
+        course_id=course.course_id,
+        title=course.title,
+        status=course.status,
+        author=course.author,
+        created_at=course.created_at,
+    )
+
+
+def _blocker(error: EtudeError) -> Reason:
+    index = error.params.get("moduleIndex")
+    return Reason(
+        code=error.code,
+        module_index=index if isinstance(index, int) and index >= 0 else None,
+        detail=", ".join(f"{name}: {value}" for name, value in error.params.items()),
+    )
+
+
+route_handlers = [
+    add_recording,
+    create_course,
+    list_authored_courses,
+    show_course,
+    edit_framework,
+    start_course,
+    regenerate_framework,
+    retry_module,
+    regenerate_from,
+    accept_source,
+    resume_course,
+    cancel_course,
+    show_readiness,
+    publish_course,
+]
