@@ -1,6 +1,5 @@
 """The worker's part that assesses turns: its engines, its ingest and its runner."""
 
-import importlib.util
 from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Final
@@ -17,23 +16,18 @@ from etude.examiner.enqueue import projectors
 from etude.jobs import Pace, RetryPolicy, Runner
 from etude.sessions.ingest import Ingest
 from etude.settings import Settings
+from etude.speech.libraries import engines_installed
 from etude.speech.pool import SpeechPool
 from etude.store import Blobs, Database
 
 RETRY: Final = RetryPolicy(max_attempts=20, first_wait_s=5)
-_LIBRARIES: Final = ("ctranslate2", "pocketsphinx", "tokenizers")
 
 
 def speech_pool(settings: Settings) -> SpeechPool | None:
     """Return the engines' pool, not started; None where there are none to be had."""
-    if not settings.speech_processes or not has_engines():
+    if not settings.speech_processes or not engines_installed():
         return None
     return SpeechPool(speech_options(settings), processes=settings.speech_processes)
-
-
-def has_engines() -> bool:
-    """Say whether `etude[speech]` is installed."""
-    return all(importlib.util.find_spec(name) is not None for name in _LIBRARIES)
 
 
 def assessing_runner(
