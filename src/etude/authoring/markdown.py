@@ -74,7 +74,7 @@ def read_markdown(text: str, file: int) -> Syllabus:
                     audience = " ".join(fact.text for fact in facts_of(lines))
                 else:
                     summary += [fact.text for fact in facts_of(lines)]
-        elif block.level <= 2:  # noqa: PLR2004 - `##`
+        elif block.level <= 2:  # noqa: PLR2004 - the heading of a lesson
             units.append([block])
         else:
             if not units:

@@ -1,13 +1,10 @@
 """Courses over HTTP: ask for one, read and edit its framework, confirm, follow, publish."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any, Final
 
-import msgspec
 from litestar import Response, get, post, put
 from litestar.params import JSONBody, PathParameter
-from msgspec import Meta
 
 from etude.authoring import publication
 from etude.authoring.composition import known_authors, open_courses
@@ -29,9 +26,7 @@ from etude.authoring.errors import (
     MaterialTwiceError,
     MaterialUnreadableError,
 )
-from etude.authoring.framework import CourseFramework
-from etude.authoring.material import Language, Material
-from etude.authoring.records import AuthorName, Course, CourseRequest, SoundFile
+from etude.authoring.records import Course, CourseRequest, SoundFile
 from etude.authoring.voices import PromisedVoice
 from etude.courseware.errors import (
     PublishRefusedError,
@@ -39,11 +34,23 @@ from etude.courseware.errors import (
     SourceChangedError,
 )
 from etude.courseware.publishing import Publisher
-from etude.errors import EtudeError
 from etude.people.scopes import Scope
 from etude.store.errors import BlobMissing, StoreUnavailable
 from etude.web.auth import principal_of
 from etude.web.bodies import stream_body
+from etude.web.course_views import (
+    Confirmation,
+    CourseList,
+    CourseView,
+    NewCourse,
+    PublishedView,
+    ReadinessView,
+    Reason,
+    RecordingView,
+    reason_of,
+    summary_of,
+    view_of,
+)
 from etude.web.declared import Body, declared
 from etude.web.services import HttpRequest, Services, services_of
 
@@ -63,126 +70,6 @@ CourseId = Annotated[
     str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The course's id.")
 ]
 ModuleIndex = Annotated[int, PathParameter(ge=0, le=14, description="The module, from 0.")]
-
-
-class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    pass
-
-
-class NewRecording(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A recording that was stored before; `03.mp3` belongs to the sentence in `03.txt`."""
-
-    name: Annotated[str, Meta(min_length=5, max_length=200)]
-    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-
-
-class NewCourse(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a course is asked for with."""
-
-    requirement: Annotated[str, Meta(max_length=8000)] = ""
-    materials: Annotated[tuple[Material, ...], Meta(min_length=1, max_length=500)]
-    recordings: Annotated[tuple[NewRecording, ...], Meta(max_length=1000)] = ()
-    language: Language | None = None
-    author: AuthorName = "outline"
-    narrated: bool = False
-
-
-class Confirmation(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said when a framework is confirmed."""
-
-    without_audio: bool = False
-
-
-class ModuleView(_View, frozen=True, kw_only=True):
-    """A module as it stands."""
-
-    index: int
-    module_id: str
-    title: str
-    status: str
-    classroom_id: str | None
-    generation_prompt_snapshot: str | None
-    requirement_sha256: str | None
-    output_digest: Any
-    continuity_input_refs: Any
-    error_code: str | None
-
-
-class RunView(_View, frozen=True, kw_only=True):
-    """The run that works on a course, or the last one that did."""
-
-    run_id: str
-    kind: str
-    state: str
-    started_at: datetime
-    error_code: str | None
-
-
-class CourseSummary(_View, frozen=True, kw_only=True):
-    """A course in a list."""
-
-    course_id: str
-    title: str
-    status: str
-    author: str
-    created_at: datetime
-
-
-class CourseView(_View, frozen=True, kw_only=True):
-    """A course as it stands. `framework` is of revision `frameworkRevision`, which is its ETag."""
-
-    course_id: str
-    title: str
-    status: str
-    author: str
-    created_at: datetime
-    error_code: str | None
-    framework: CourseFramework | None
-    framework_revision: int
-    confirmed: bool
-    silent_sentences: tuple[str, ...]
-    modules: tuple[ModuleView, ...]
-    run: RunView | None
-    published_version: int | None
-    drifted_modules: tuple[int, ...]
-
-
-class CourseList(_View, frozen=True, kw_only=True):
-    """The newest courses."""
-
-    items: list[CourseSummary]
-
-
-class Reason(_View, frozen=True, kw_only=True):
-    """A reason against publishing, or something to know before it."""
-
-    code: str
-    module_index: int | None
-    detail: str
-
-
-class ReadinessView(_View, frozen=True, kw_only=True):
-    """Whether a course can be published; warnings do not keep it."""
-
-    ready: bool
-    blockers: tuple[Reason, ...]
-    warnings: tuple[Reason, ...]
-
-
-class PublishedView(_View, frozen=True, kw_only=True):
-    """What is published now; `new` is false when the same was published before."""
-
-    course_id: str
-    version: int
-    new: bool
-    manifest_hash: str
-
-
-class RecordingView(_View, frozen=True, kw_only=True):
-    """A stored recording; it is kept once a course names it, else for an hour."""
-
-    sha256: str
-    size: int
 
 
 @post(
@@ -241,7 +128,7 @@ async def create_course(request: HttpRequest, data: JSONBody[NewCourse]) -> Resp
 )
 async def list_authored_courses(request: HttpRequest) -> CourseList:
     """List the newest courses, made or in the making."""
-    return CourseList(items=[_summary(one) for one in await courses_of(request).listed()])
+    return CourseList(items=[summary_of(one) for one in await courses_of(request).listed()])
 
 
 @get(
@@ -411,7 +298,7 @@ async def show_readiness(request: HttpRequest, course_id: CourseId) -> Readiness
     ]
     return ReadinessView(
         ready=found.ready,
-        blockers=tuple(_blocker(one) for one in found.blockers),
+        blockers=tuple(reason_of(one) for one in found.blockers),
         warnings=tuple(warnings),
     )
 
@@ -482,71 +369,8 @@ async def _answer(
     silent = await courses.silent(course)
     standing = await publication.standing(courses, course)
     headers: Mapping[str, str] = {"ETag": f'"{course.framework_revision}"'}
-    view = _view(course, silent, standing)
+    view = view_of(course, silent, standing)
     return Response(view, status_code=status, headers=dict(headers))
-
-
-def _view(course: Course, silent: tuple[str, ...], standing: publication.Standing) -> CourseView:
-    titles = (
-        {one.module_id: one.title for one in course.framework.modules} if course.framework else {}
-    )
-    return CourseView(
-        course_id=course.course_id,
-        title=course.title,
-        status=course.status,
-        author=course.author,
-        created_at=course.created_at,
-        error_code=course.error_code,
-        framework=course.framework,
-        framework_revision=course.framework_revision,
-        confirmed=course.confirmed,
-        silent_sentences=silent,
-        modules=tuple(
-            ModuleView(
-                index=one.index,
-                module_id=one.module_id,
-                title=titles.get(one.module_id, ""),
-                status=one.status,
-                classroom_id=one.classroom_id,
-                generation_prompt_snapshot=one.prompt,
-                requirement_sha256=one.requirement_sha256,
-                output_digest=one.digest,
-                continuity_input_refs=one.refs,
-                error_code=one.error_code,
-            )
-            for one in course.modules
-        ),
-        run=None
-        if course.run is None
-        else RunView(
-            run_id=course.run.run_id,
-            kind=course.run.kind,
-            state=course.run.state,
-            started_at=course.run.started_at,
-            error_code=course.run.error_code,
-        ),
-        published_version=standing.version,
-        drifted_modules=standing.drifted,
-    )
-
-
-def _summary(course: Course) -> CourseSummary:
-    return CourseSummary(
-        course_id=course.course_id,
-        title=course.title,
-        status=course.status,
-        author=course.author,
-        created_at=course.created_at,
-    )
-
-
-def _blocker(error: EtudeError) -> Reason:
-    index = error.params.get("moduleIndex")
-    return Reason(
-        code=error.code,
-        module_index=index if isinstance(index, int) and index >= 0 else None,
-        detail=", ".join(f"{name}: {value}" for name, value in error.params.items()),
-    )
 
 
 route_handlers = [

@@ -32,6 +32,7 @@ from etude.authoring.records import RUN, Course, CourseRequest, ModuleStatus
 from etude.authoring.requirement import MOST, build_module_requirement
 from etude.authoring.runs import CourseRuns
 from etude.authoring.samples import SAMPLES, sample
+from etude.authoring.voices import SpokenVoice
 from etude.classroom.digest import semantic_hash
 from etude.classroom.library import ClassroomLibrary, Draft
 from etude.classroom.model import Classroom, InteractiveContent
@@ -40,6 +41,8 @@ from etude.courseware.errors import PublishRefusedError
 from etude.courseware.publishing import Publisher
 from etude.files import armed
 from etude.jobs.claims import Claims
+from etude.speech.audio import Pcm
+from etude.speech.synthesise import Speech
 from etude.store import Blobs, Database
 from etude.testing.clocks import ManualClock
 
@@ -439,6 +442,51 @@ def test_an_edited_classroom_is_taken_deliberately(desk: Desk) -> None:
         assert codes == {"SOURCE_DRIFT"}
         course = await desk.courses.accept_source(course.course_id, 3)
         assert (await desk.publisher.readiness(source_of(course))).ready
+
+    desk.run(go())
+
+
+def speaks(text: str, language: str, rate: float) -> Speech:
+    del rate
+    sound = Pcm(sample_rate=8000, samples=bytes(16 * (800 + len(text))))
+    return Speech(sound=sound, language=language, engine="test", model="test", licence="CC0")
+
+
+def test_a_voice_speaks_what_has_no_recording(desk: Desk) -> None:
+    """A narrated course has a sound for every speech and sentence, and can be published."""
+
+    async def go() -> None:
+        voice = SpokenVoice(speaks, ["en"])
+        author = OutlineAuthor(Path, lambda _path: 1, voice)
+        authors = {"outline": author}
+        courses = Courses(desk.database, desk.library, desk.blobs, desk.clock, desk.ids, authors)
+        desk.runs = CourseRuns(desk.database, desk.library, desk.clock, desk.ids, authors)
+        request = CourseRequest(materials=(sample(SAMPLES[0]),), narrated=True)
+        made = await courses.create(request, "staff:o")
+        await desk.work()
+        assert await courses.silent(made) == ()
+        await courses.start(made.course_id)
+        await desk.work()
+        course = await courses.get(made.course_id)
+        assert course.status == "succeeded"
+        classroom = desk.library.read(str(course.modules[0].classroom_id))
+        assert all(scene.actions for scene in classroom.scenes)
+        assert (await publish(courses, desk.publisher, made.course_id)).new
+
+    desk.run(go())
+
+
+def test_a_course_that_nobody_can_speak_fails_by_name(desk: Desk) -> None:
+    """A narrated course in a language without a voice ends with COURSE_VOICE_MISSING."""
+
+    async def go() -> None:
+        request = CourseRequest(materials=(sample(SAMPLES[1]),), narrated=True)
+        made = await desk.courses.create(request, "staff:o")
+        await desk.work()
+        await desk.courses.start(made.course_id, without_audio=True)
+        await desk.work()
+        course = await desk.courses.get(made.course_id)
+        assert (course.status, course.error_code) == ("failed", "COURSE_VOICE_MISSING")
 
     desk.run(go())
 

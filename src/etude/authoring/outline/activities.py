@@ -39,7 +39,7 @@ _Made = tuple[dict[str, Any], tuple[Ref, ...]]
 def activity(lesson: Lesson, kind: str) -> Drawn:
     """Return the activity of a module."""
     made, refs = _MAKERS[kind](lesson)
-    title, how = lesson.say(f"activity.{kind}"), lesson.say(f"activity.{kind}_do")
+    title, how = lesson.phrase(f"activity.{kind}"), lesson.phrase(f"activity.{kind}_do")
     told = {name: _raw(lesson, f"activity.{name}") for name in _WORDS}
     config = {"type": "game", "gameType": _GAME_TYPES[kind], "kind": kind, "words": told, **made}
     content = InteractiveContent(
@@ -49,7 +49,7 @@ def activity(lesson: Lesson, kind: str) -> Drawn:
         title=f"{title}: {lesson.spec.title}",
         content=content,
         refs=refs or (lesson.unit.ref,),
-        says=(lesson.say("say.activity"),),
+        says=(lesson.phrase("say.activity"),),
         points=(title,),
     )
 
@@ -152,7 +152,7 @@ def _cards(lesson: Lesson) -> _Made:
         for fact in [*unit.sentences, *unit.facts]:
             word = lesson.focus(fact)
             if word and word != fact.text:
-                front = fact.text.replace(word, lesson.say("missing"), 1)
+                front = fact.text.replace(word, lesson.phrase("missing"), 1)
                 pairs.append((front, fact.text, fact.ref))
     pairs = pairs or [(fact.text, fact.text, fact.ref) for fact in (*unit.sentences, *unit.facts)]
     pairs = pairs or [
@@ -222,7 +222,7 @@ def _page(lesson: Lesson, kind: str, title: str, how: str, config: dict[str, Any
         "LANG": lesson.syllabus.language,
         "TITLE": html.escape(title),
         "HOW": html.escape(how),
-        "RESTART": html.escape(lesson.say("activity.restart")),
+        "RESTART": html.escape(lesson.phrase("activity.restart")),
         "DEEP": palette.deep,
         "BRIGHT": palette.bright,
         "PALE": palette.pale,
@@ -237,7 +237,7 @@ def _page(lesson: Lesson, kind: str, title: str, how: str, config: dict[str, Any
 
 def _raw(lesson: Lesson, name: str) -> str:
     """Return a phrase whose placeholder the page fills in."""
-    return lesson.say(name, answer="{answer}")
+    return lesson.phrase(name, answer="{answer}")
 
 
 @cache

@@ -94,13 +94,13 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
         """Every word that the material explains."""
         return tuple(term.term for unit in self.syllabus.units for term in unit.terms)
 
-    def say(self, name: str, **params: object) -> str:
+    def phrase(self, name: str, **params: object) -> str:
         """Return a phrase in the language of the course."""
         return text(f"authoring.{name}", self.syllabus.language, **params)
 
     def list_of(self, parts: Iterable[str]) -> str:
         """Join words as the language does."""
-        return self.say("list_and").join(parts)
+        return self.phrase("list_and").join(parts)
 
     def canvas(self, name: str) -> Canvas:
         """Begin a slide of this module."""
@@ -109,7 +109,7 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     def source(self, refs: Iterable[Ref], note: str = "") -> dict[str, Any]:
         """Return what is kept beside a slide: the lines it stands on, a note for the teacher."""
         told: dict[str, Any] = {"source": self.syllabus.place(refs)}
-        return told | ({"note": self.say(f"note.{note}")} if note else {})
+        return told | ({"note": self.phrase(f"note.{note}")} if note else {})
 
     def focus(self, fact: Fact) -> str:
         """Return the word that a sentence is about, as it stands there; empty if there is none."""

@@ -137,18 +137,18 @@ def _recalled(
 def _agents(lesson: Lesson) -> Iterator[Agent]:
     yield Agent(
         id="teacher",
-        name=lesson.say("agent.teacher"),
+        name=lesson.phrase("agent.teacher"),
         role="teacher",
-        persona=lesson.say("agent.teacher_persona"),
+        persona=lesson.phrase("agent.teacher_persona"),
         avatar="/avatars/teacher.png",
         color="#2b6cb0",
         priority=10,
     )
     yield Agent(
         id="student",
-        name=lesson.say("agent.student"),
+        name=lesson.phrase("agent.student"),
         role="student",
-        persona=lesson.say("agent.student_persona"),
+        persona=lesson.phrase("agent.student_persona"),
         avatar="/avatars/student.png",
         color="#c05621",
         priority=5,

@@ -39,7 +39,7 @@ def practice(lesson: Lesson, sounds: Sounds) -> Drawn | None:
     if not kept:
         return None
     return Drawn(
-        title=lesson.say("practice.title"),
+        title=lesson.phrase("practice.title"),
         content=PracticeContent(
             app="follow_read",
             clips=tuple(clip for clip, _ in kept),
@@ -47,7 +47,7 @@ def practice(lesson: Lesson, sounds: Sounds) -> Drawn | None:
             rubric=_rubric(lesson.syllabus.language),
         ),
         refs=tuple(fact.ref for _, fact in kept),
-        says=(lesson.say("say.practice"),),
+        says=(lesson.phrase("say.practice"),),
         points=tuple(clip.text for clip, _ in kept),
     )
 

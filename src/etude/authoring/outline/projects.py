@@ -14,13 +14,13 @@ _SHOWN: Final = 8
 
 def project(lesson: Lesson) -> Drawn:
     """Return the project: get ready, make it, show it."""
-    title = lesson.say(
+    title = lesson.phrase(
         "project.title_of" if lesson.unit.tasks else "project.title", title=lesson.spec.title
     )
     words = key_words(lesson.unit, _SHOWN)
     made = Project(
         title=title[:300],
-        description=lesson.say("project.description"),
+        description=lesson.phrase("project.description"),
         learning_objective=lesson.spec.learning_objectives[0],
         gains=lesson.spec.learning_objectives,
         tags=tuple(word[:200] for word in words),
@@ -34,7 +34,7 @@ def project(lesson: Lesson) -> Drawn:
         title=title,
         content=PblContent(project_v2=made),
         refs=refs or (lesson.unit.ref,),
-        says=(lesson.say("say.project"),),
+        says=(lesson.phrase("say.project"),),
         points=(title,),
     )
 
@@ -43,15 +43,15 @@ def _roles(lesson: Lesson, title: str) -> Iterator[Role]:
     yield Role(
         id="learner",
         type="user",
-        name=lesson.say("project.learner"),
-        description=lesson.say("project.learner_does"),
+        name=lesson.phrase("project.learner"),
+        description=lesson.phrase("project.learner_does"),
     )
     yield Role(
         id="coach",
         type="instructor",
-        name=lesson.say("project.coach"),
-        description=lesson.say("project.coach_does"),
-        system_prompt=lesson.say("project.coach_prompt", title=title),
+        name=lesson.phrase("project.coach"),
+        description=lesson.phrase("project.coach_does"),
+        system_prompt=lesson.phrase("project.coach_prompt", title=title),
     )
 
 
@@ -60,20 +60,23 @@ def _milestones(lesson: Lesson, words: tuple[str, ...]) -> Iterator[Milestone]:
     for order, (name, tasks) in enumerate(_tasks(lesson, shown)):
         yield Milestone(
             id=f"m{order + 1}",
-            title=lesson.say(f"project.{name}"),
+            title=lesson.phrase(f"project.{name}"),
             status="locked" if order else "active",
             order=order,
-            briefing=lesson.say(f"project.briefing_{name}", words=shown),
-            completion_criteria=lesson.say("project.done_step"),
-            debrief=lesson.say("project.debrief"),
+            briefing=lesson.phrase(f"project.briefing_{name}", words=shown),
+            completion_criteria=lesson.phrase("project.done_step"),
+            debrief=lesson.phrase("project.debrief"),
             synthesis_check=SynthesisCheck(core_concept=lesson.spec.learning_objectives[0]),
             microtasks=tuple(
                 Microtask(
                     id=f"m{order + 1}-t{at}",
                     title=task[:300],
                     order=at - 1,
-                    hints=(lesson.say("project.hint_lesson"), lesson.say("project.hint_small")),
-                    completion_criteria=lesson.say("project.done_step"),
+                    hints=(
+                        lesson.phrase("project.hint_lesson"),
+                        lesson.phrase("project.hint_small"),
+                    ),
+                    completion_criteria=lesson.phrase("project.done_step"),
                     skill_focus=lesson.spec.title,
                 )
                 for at, task in enumerate(tasks, 1)
@@ -83,20 +86,20 @@ def _milestones(lesson: Lesson, words: tuple[str, ...]) -> Iterator[Milestone]:
 
 def _tasks(lesson: Lesson, shown: str) -> Iterator[tuple[str, list[str]]]:
     own = [task.text for task in lesson.unit.tasks]
-    yield "plan", [lesson.say("project.task_choose", words=shown)]
+    yield "plan", [lesson.phrase("project.task_choose", words=shown)]
     if own:
         yield "make", own
     elif lesson.unit.sentences:
         names = (("task_write", "task_draw"), ("task_story", "task_read"))[lesson.index % 2]
-        yield "make", [lesson.say(f"project.{name}") for name in names]
+        yield "make", [lesson.phrase(f"project.{name}") for name in names]
     else:
         topics = [one.title for one in (*lesson.unit.steps, *lesson.unit.sections) if one.title]
         about = topics[0] if topics else lesson.spec.title
         yield (
             "make",
             [
-                lesson.say("project.task_explain", title=about),
-                lesson.say("project.task_write"),
+                lesson.phrase("project.task_explain", title=about),
+                lesson.phrase("project.task_write"),
             ],
         )
-    yield "show", [lesson.say("project.task_tell"), lesson.say("project.task_ask")]
+    yield "show", [lesson.phrase("project.task_tell"), lesson.phrase("project.task_ask")]

@@ -48,10 +48,10 @@ def quizzes(lesson: Lesson) -> list[Drawn]:
         asked = tuple(_numbered(one, f"q{at}-{number}") for number, one in enumerate(part, 1))
         drawn.append(
             Drawn(
-                title=lesson.say(name, at=at, count=len(parts)),
+                title=lesson.phrase(name, at=at, count=len(parts)),
                 content=QuizContent(questions=asked),
                 refs=tuple(ref for one in part for ref in one.refs),
-                says=(lesson.say("say.quiz"),),
+                says=(lesson.phrase("say.quiz"),),
                 points=tuple(dict.fromkeys(one.about for one in part)),
             )
         )
@@ -88,13 +88,13 @@ def _term(lesson: Lesson, term: Term, at: int) -> Question | None:
     if at % 2:
         meanings = [by_word[word].meaning for word in ranked]
         options = _options(term.meaning, meanings)
-        asks = lesson.say("quiz.what_means", term=term.term)
+        asks = lesson.phrase("quiz.what_means", term=term.term)
     else:
         options = _options(term.term, ranked)
-        asks = lesson.say("quiz.which_word", meaning=term.meaning)
+        asks = lesson.phrase("quiz.which_word", meaning=term.meaning)
     if len(options) < _LEAST:
         return None
-    why = lesson.say("quiz.why_word", term=term.term, meaning=term.meaning)
+    why = lesson.phrase("quiz.why_word", term=term.term, meaning=term.meaning)
     return Question(
         kind="choice", asks=asks, options=options, why=why, refs=(term.ref,), about=term.term
     )
@@ -115,12 +115,12 @@ def gap(lesson: Lesson, fact: Fact) -> Question | None:
     options = _options(word, fits)
     if len(options) < _LEAST:
         return None
-    shown = fact.text.replace(word, lesson.say("missing"), 1)
+    shown = fact.text.replace(word, lesson.phrase("missing"), 1)
     return Question(
         kind="cloze",
-        asks=lesson.say("quiz.gap", sentence=shown),
+        asks=lesson.phrase("quiz.gap", sentence=shown),
         options=options,
-        why=lesson.say("quiz.why_sentence", sentence=fact.text),
+        why=lesson.phrase("quiz.why_sentence", sentence=fact.text),
         refs=(fact.ref,),
         about=word,
     )
@@ -135,9 +135,9 @@ def _after(lesson: Lesson, section: Section) -> Question | None:
     others = [fact.text for fact in facts if fact not in (facts[at], facts[at + 1])]
     return Question(
         kind="order",
-        asks=lesson.say("quiz.after", title=section.title, step=facts[at].text),
+        asks=lesson.phrase("quiz.after", title=section.title, step=facts[at].text),
         options=_options(right, others),
-        why=lesson.say("quiz.why_order", order=" → ".join(fact.text for fact in facts)),
+        why=lesson.phrase("quiz.why_order", order=" → ".join(fact.text for fact in facts)),
         refs=tuple(fact.ref for fact in facts),
         about=section.title,
     )
@@ -151,9 +151,9 @@ def _order_of(lesson: Lesson, section: Section) -> Question | None:
     wrong = [" → ".join(one) for one in _orders(facts)]
     return Question(
         kind="order",
-        asks=lesson.say("quiz.order_of", title=section.title),
+        asks=lesson.phrase("quiz.order_of", title=section.title),
         options=_options(right, wrong[:2]),
-        why=lesson.say("quiz.why_order", order=right),
+        why=lesson.phrase("quiz.why_order", order=right),
         refs=tuple(fact.ref for fact in section.facts),
         about=section.title,
     )
@@ -170,9 +170,9 @@ def _order(lesson: Lesson, fact: Fact) -> Question | None:
     right = joined(parts, language)
     return Question(
         kind="order",
-        asks=lesson.say("quiz.order"),
+        asks=lesson.phrase("quiz.order"),
         options=_options(right, wrong),
-        why=lesson.say("quiz.why_sentence", sentence=fact.text),
+        why=lesson.phrase("quiz.why_sentence", sentence=fact.text),
         refs=(fact.ref,),
         about=lesson.focus(fact) or fact.text,
     )

@@ -42,8 +42,8 @@ def cover(lesson: Lesson) -> Drawn:
     canvas.words(
         (80, 340, 840, 110), Words(about, fitting(about, 840, 110, most=22, least=16), pale)
     )
-    label = lesson.say("slide.lesson", number=number, count=count)
-    minutes = lesson.say("slide.minutes", minutes=spec.estimated_minutes)
+    label = lesson.phrase("slide.lesson", number=number, count=count)
+    minutes = lesson.phrase("slide.minutes", minutes=spec.estimated_minutes)
     canvas.words((80, 470, 840, 40), Words(f"{label} · {minutes}", 18, pale))
     refs = (unit.ref,)
     slide = canvas.slide("cover", lesson.source(refs, "cover"))
@@ -51,7 +51,7 @@ def cover(lesson: Lesson) -> Drawn:
         title=spec.title,
         content=SlideContent(canvas=slide),
         refs=refs,
-        says=(lesson.say("say.title", number=number, title=spec.title),),
+        says=(lesson.phrase("say.title", number=number, title=spec.title),),
         points=(spec.title,),
     )
 
@@ -59,7 +59,7 @@ def cover(lesson: Lesson) -> Drawn:
 def goals(lesson: Lesson) -> Drawn:
     """Return the slide of what learners will be able to do, and what they bring with them."""
     canvas, spec = lesson.canvas("goals"), lesson.spec
-    title = lesson.say("slide.goals")
+    title = lesson.phrase("slide.goals")
     canvas.heading(title)
     wanted, brought = spec.learning_objectives, spec.incoming_knowledge
     width = 560 if brought else 890
@@ -76,7 +76,7 @@ def goals(lesson: Lesson) -> Drawn:
         top += height
     if brought:
         canvas.box((668, 130, 288, 390), lesson.palette.pale)
-        lines = [Words(lesson.say("slide.before"), 19, lesson.palette.deep, bold=True)]
+        lines = [Words(lesson.phrase("slide.before"), 19, lesson.palette.deep, bold=True)]
         whole = " ".join(brought)
         size = fitting(whole + " " * 40 * len(brought), 268, 290, most=20, least=13)
         canvas.words((678, 142, 268, 366), *lines, *(Words(f"• {one}", size) for one in brought))
@@ -85,7 +85,7 @@ def goals(lesson: Lesson) -> Drawn:
         title=title,
         content=SlideContent(canvas=canvas.slide("content", lesson.source(refs, "goals"))),
         refs=refs,
-        says=(lesson.say("say.goals"), *wanted),
+        says=(lesson.phrase("say.goals"), *wanted),
         points=wanted,
     )
 
@@ -96,10 +96,10 @@ def recall(lesson: Lesson) -> Drawn | None:
     words = list(lesson.known)[-6:]
     if not words or not earlier:
         return None
-    canvas, title = lesson.canvas("recall"), lesson.say("slide.recall")
+    canvas, title = lesson.canvas("recall"), lesson.phrase("slide.recall")
     before = lesson.framework.modules[lesson.index - 1].title
     canvas.heading(title)
-    canvas.words((46, 108, 900, 40), Words(lesson.say("slide.recall_ask"), 19, SOFT))
+    canvas.words((46, 108, 900, 40), Words(lesson.phrase("slide.recall_ask"), 19, SOFT))
     for at, row in enumerate(in_parts(words, _ROW)):
         for word, (left, width) in zip(row, columns(56, 890, len(row)), strict=True):
             size = fitting(word, width, 110, most=32, least=18)
@@ -109,14 +109,14 @@ def recall(lesson: Lesson) -> Drawn | None:
                 Words(word, size, lesson.palette.deep, bold=True, align="center"),
             )
     canvas.words(
-        (46, 480, 900, 40), Words(lesson.say("slide.recall_lesson", title=before), 17, SOFT)
+        (46, 480, 900, 40), Words(lesson.phrase("slide.recall_lesson", title=before), 17, SOFT)
     )
     refs = _where(lesson, words)
     return Drawn(
         title=title,
         content=SlideContent(canvas=canvas.slide("content", lesson.source(refs, "recall"))),
         refs=refs,
-        says=(lesson.say("say.recall", title=before),),
+        says=(lesson.phrase("say.recall", title=before),),
         points=tuple(words),
     )
 
@@ -126,7 +126,7 @@ def words(lesson: Lesson) -> Iterator[Drawn]:
     parts = in_parts(lesson.unit.terms, _TERMS_A_SLIDE)
     for at, part in enumerate(parts, 1):
         one = len(parts) == 1
-        title = lesson.say("slide.words" if one else "slide.words_of", at=at, count=len(parts))
+        title = lesson.phrase("slide.words" if one else "slide.words_of", at=at, count=len(parts))
         canvas = lesson.canvas(f"words{at}")
         canvas.heading(title)
         rows = in_parts(part, 2) if len(part) > 1 else [part]
@@ -172,9 +172,9 @@ def _card(
 
 def _spoken(lesson: Lesson, terms: Sequence[Term]) -> Iterator[str]:
     for term in terms:
-        yield lesson.say("say.word", term=term.term, meaning=term.meaning)
+        yield lesson.phrase("say.word", term=term.term, meaning=term.meaning)
         if term.example:
-            yield lesson.say("say.example", example=term.example)
+            yield lesson.phrase("say.example", example=term.example)
 
 
 def topics(lesson: Lesson) -> Iterator[Drawn]:
@@ -184,7 +184,7 @@ def topics(lesson: Lesson) -> Iterator[Drawn]:
         for at, part in enumerate(parts, 1):
             title = section.title or lesson.spec.title
             if len(parts) > 1:
-                title = lesson.say("slide.facts_of", title=title, at=at, count=len(parts))
+                title = lesson.phrase("slide.facts_of", title=title, at=at, count=len(parts))
             yield _topic(lesson, f"topic{number}-{at}", title, part)
 
 
@@ -211,7 +211,7 @@ def _topic(lesson: Lesson, name: str, title: str, facts: Sequence[Fact]) -> Draw
         title=title,
         content=SlideContent(canvas=canvas.slide("content", lesson.source(refs, "facts"))),
         refs=refs,
-        says=tuple(lesson.say("say.fact", fact=fact.text) for fact in facts),
+        says=tuple(lesson.phrase("say.fact", fact=fact.text) for fact in facts),
         points=tuple(fact.text for fact in facts),
     )
 
@@ -225,8 +225,8 @@ def steps(lesson: Lesson) -> Iterator[Drawn]:
 
 def _steps(lesson: Lesson, name: str, section: Section, part: Sequence[Fact]) -> Drawn:
     canvas = lesson.canvas(name)
-    title = section.title or lesson.say("slide.order")
-    canvas.heading(title, lesson.say("slide.order"))
+    title = section.title or lesson.phrase("slide.order")
+    canvas.heading(title, lesson.phrase("slide.order"))
     before = section.facts.index(part[0])
     rows = in_parts(part, _ROW)
     height = 190 if len(rows) > 1 else 300
@@ -242,7 +242,7 @@ def _steps(lesson: Lesson, name: str, section: Section, part: Sequence[Fact]) ->
             canvas.words((left + 14, top + 56, width - 28, height - 66), Words(fact.text, size))
     refs = tuple(fact.ref for fact in part)
     spoken = (
-        lesson.say("say.steps"),
+        lesson.phrase("say.steps"),
         *(f"{at}. {fact.text}" for at, fact in enumerate(part, before + 1)),
     )
     return Drawn(
@@ -266,16 +266,16 @@ def sentences(lesson: Lesson) -> Iterator[Drawn]:
 
 def _sentence(lesson: Lesson, name: str, part: Sequence[Fact], label: str) -> Drawn:
     canvas = lesson.canvas(name)
-    aside = lesson.say("slide.sentence_of", at=label, count=len(lesson.unit.sentences))
+    aside = lesson.phrase("slide.sentence_of", at=label, count=len(lesson.unit.sentences))
     canvas.heading(lesson.spec.title, aside)
     height = 330 if len(part) == 1 else 170
     spoken = []
     for at, fact in enumerate(part):
         _sentence_box(lesson, canvas, fact, (46, 126 + at * (height + 20), 910, height))
-        spoken.append(lesson.say("say.sentence", sentence=fact.text))
+        spoken.append(lesson.phrase("say.sentence", sentence=fact.text))
         if word := lesson.focus(fact):
-            spoken.append(lesson.say("say.sentence_word", word=word))
-    canvas.words((46, 502, 900, 36), Words(lesson.say("slide.listen"), 17, SOFT, align="center"))
+            spoken.append(lesson.phrase("say.sentence_word", word=word))
+    canvas.words((46, 502, 900, 36), Words(lesson.phrase("slide.listen"), 17, SOFT, align="center"))
     refs = tuple(fact.ref for fact in part)
     return Drawn(
         title=f"{lesson.spec.title} {label}",
@@ -299,7 +299,7 @@ def _sentence_box(
     canvas.words(
         (left + 40, top + offset, width - 80, room), Words(said, size, INK, align="center")
     )
-    about = lesson.say("slide.key_word") + f": {word}" if word else ""
+    about = lesson.phrase("slide.key_word") + f": {word}" if word else ""
     term = next((one for one in lesson.unit.terms if one.term == word), None)
     lines = [Words(fact.gloss, 21, SOFT, align="center")] if fact.gloss else []
     if term is not None:
@@ -315,7 +315,7 @@ def talk(lesson: Lesson) -> Drawn | None:
     asked = lesson.unit.questions[:5]
     if not asked:
         return None
-    canvas, title = lesson.canvas("talk"), lesson.say("slide.talk")
+    canvas, title = lesson.canvas("talk"), lesson.phrase("slide.talk")
     canvas.heading(title)
     height = min(150.0, 340 / len(asked))
     for at, fact in enumerate(asked):
@@ -331,7 +331,7 @@ def talk(lesson: Lesson) -> Drawn | None:
                 align="center",
             ),
         )
-    canvas.words((46, 500, 900, 40), Words(lesson.say("slide.talk_ask"), 18, SOFT))
+    canvas.words((46, 500, 900, 40), Words(lesson.phrase("slide.talk_ask"), 18, SOFT))
     refs = tuple(fact.ref for fact in asked)
     return Drawn(
         title=title,
@@ -344,7 +344,7 @@ def talk(lesson: Lesson) -> Drawn | None:
 
 def summary(lesson: Lesson) -> Drawn:
     """Return the last slide: what was learnt, the words of the day, what comes next."""
-    canvas, title = lesson.canvas("summary"), lesson.say("slide.summary")
+    canvas, title = lesson.canvas("summary"), lesson.phrase("slide.summary")
     canvas.heading(title)
     wanted = lesson.spec.learning_objectives
     whole = "".join(wanted)
@@ -352,18 +352,20 @@ def summary(lesson: Lesson) -> Drawn:
     canvas.words((46, 116, 450, 350), *(Words(f"✓ {one}", size) for one in wanted))
     chosen = key_words(lesson.unit, 12)
     canvas.box((516, 116, 440, 350), lesson.palette.pale)
-    head = Words(lesson.say("slide.summary_words"), 19, lesson.palette.deep, bold=True)
+    head = Words(lesson.phrase("slide.summary_words"), 19, lesson.palette.deep, bold=True)
     listed = " · ".join(chosen)
     canvas.words(
         (530, 126, 412, 330),
         head,
         Words(listed, fitting(listed, 410, 210, most=32, least=15)),
-        Words(lesson.say("slide.summary_ask"), 17, SOFT),
+        Words(lesson.phrase("slide.summary_ask"), 17, SOFT),
     )
     modules = lesson.framework.modules
     later = modules[lesson.index + 1].title if lesson.index + 1 < len(modules) else ""
     end = (
-        lesson.say("slide.summary_next", title=later) if later else lesson.say("slide.summary_end")
+        lesson.phrase("slide.summary_next", title=later)
+        if later
+        else lesson.phrase("slide.summary_end")
     )
     canvas.words((46, 486, 910, 50), Words(end, 19, lesson.palette.accent, bold=True))
     refs = (lesson.unit.ref, *_where(lesson, chosen))
@@ -371,7 +373,7 @@ def summary(lesson: Lesson) -> Drawn:
         title=title,
         content=SlideContent(canvas=canvas.slide("end", lesson.source(refs, "summary"))),
         refs=refs,
-        says=(lesson.say("say.summary"), *wanted),
+        says=(lesson.phrase("say.summary"), *wanted),
         points=chosen,
     )
 
