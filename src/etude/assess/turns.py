@@ -38,6 +38,9 @@ def assess_turn(
 ) -> list[Metric]:
     """Return what the methods that a turn lacks find.
 
+    Texts are compared with what is heard in the whole recording. What was recognised live may be a
+    part of it, and whether it came in time depends on the load: it counts where nothing else does.
+
     Args:
         turn: as folded.
         methods: all of them, by name.
@@ -45,9 +48,8 @@ def assess_turn(
         audio: the recording; None = there is none.
         sample_rate: of it, in Hz.
     """
-    text = turn.asr_text
-    if text is None and heard is not None and heard.recognised is not None:
-        text = heard.recognised.text
+    recognised = None if heard is None else heard.recognised
+    text = turn.asr_text if recognised is None else recognised.text
     found: list[Metric] = []
     for name in lacking(turn, methods):
         method = methods[name]
