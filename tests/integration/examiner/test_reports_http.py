@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from etude.clock import RandomIds
+from etude.examiner import repository
 from etude.examiner.enqueue import EXAMINE
 from etude.examiner.examine_job import Examine
 from etude.jobs.claims import Claims
@@ -206,6 +207,23 @@ def test_who_may_do_what(
 def _path(made: httpx2.Response) -> str:
     """Return where a card opens, on this server."""
     return httpx2.URL(made.json()["teacher_view_url"]).path
+
+
+def test_a_session_that_is_too_long_says_how_long_is(site: Site) -> None:
+    """409 with a sentence that people can read, not only a code."""
+
+    async def story() -> None:
+        first = json.loads(sample_lines("violin-3min")[0]) | {"session_id": "s1"}
+        path, body = "/api/v1/sessions/s1", json.dumps(first).encode()
+        await site.ask("toy-1", "POST", f"{path}/events", content=body, headers=NDJSON)
+        async with site.database.transaction() as work:
+            head = repository.Head(session_key=1, refused="SESSION_TOO_LONG")
+            await repository.save_head(work, head)
+        refused = await site.ask("toy-1", "GET", f"{path}/report")
+        assert (refused.status_code, refused.json()["code"]) == (409, "SESSION_TOO_LONG")
+        assert str(16 * 1024 * 1024) in refused.json()["detail"]
+
+    site.run(story())
 
 
 def test_what_a_device_calls_a_review_keeps_no_teacher_from_reviewing(site: Site) -> None:
