@@ -2,15 +2,16 @@ import asyncio
 from concurrent.futures import Future
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from etude.practice.live_speech import ANSWER_S, AT_ONCE, LiveSpeech, decoded
+from etude.practice.live_speech import ANSWER_S, AT_ONCE, LiveSpeech, decoded, is_invented
 from etude.speech.audio import Pcm
 from etude.speech.clip_cache import encode_clip
 from etude.speech.errors import SpeechBusyError, SpeechLanguageError, SpeechWorkerError
 from etude.speech.pool import Lane
-from etude.speech.recognise import Recognised
+from etude.speech.recognise import Recognised, TokenScore
 from etude.speech.synthesise import Speech
 from etude.testing.virtual_time import run
 
@@ -50,6 +51,25 @@ def heard(text: str, no_speech: float | None = 0.1) -> Recognised:
     return Recognised(
         text=text, language="en", engine="e", model="m", no_speech_probability=no_speech
     )
+
+
+@pytest.mark.parametrize(
+    ("no_speech", "probabilities", "invented"),
+    [
+        (0.82, (0.8, 0.65), False),  # "42"
+        (0.95, (0.2, 0.05), True),  # noise
+        (0.1, (0.1, 0.1), False),
+        (0.9, (), True),
+        (None, (), False),  # a server does not say
+    ],
+)
+def test_words_for_noise_are_told_from_short_ones(
+    no_speech: float | None, probabilities: tuple[float, ...], *, invented: bool
+) -> None:
+    """Only a recogniser that hears silence and is unsure of its words has made them up."""
+    tokens = tuple(TokenScore(" x", one) for one in probabilities)
+    found = msgspec.structs.replace(heard("x", no_speech), tokens=tokens)
+    assert is_invented(found) is invented
 
 
 def live(pool: Pool) -> LiveSpeech:
