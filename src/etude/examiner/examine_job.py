@@ -39,7 +39,6 @@ from etude.sessions.records import SessionRow
 from etude.store.engine import Database
 from etude.store.work import UnitOfWork
 
-LIMIT_BYTES: Final = 16 * 1024 * 1024
 HISTORY: Final = 50
 """How many sessions of a journey a report looks back at."""
 METRICS_WAIT: Final = timedelta(seconds=15)
@@ -121,7 +120,7 @@ class Examine:
         return Loaded(
             session=session,
             head=head,
-            lines=await lines_within(self._database, session, LIMIT_BYTES),
+            lines=await lines_within(self._database, session),
             recordings=frozenset(one.sha256 for one in recordings),
             locale=locale,
         )

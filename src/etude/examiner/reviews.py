@@ -28,7 +28,6 @@ from etude.sessions.records import SessionRow
 from etude.sessions.server_events import server_upload
 from etude.store.engine import Database
 
-LIMIT_BYTES: Final = 16 * 1024 * 1024
 PERSON: Final = "person"
 REVIEWED: Final = "signal_reviewed"
 _VERSION: Final = 1
@@ -74,7 +73,7 @@ async def review(
         SessionTooLongError: its events are too many to be read while somebody waits.
         SessionErasedError: it was erased meanwhile.
     """
-    lines = await lines_within(database, session, LIMIT_BYTES)
+    lines = await lines_within(database, session)
     said = _said(verdict, reviewer)
     about, latest = await asyncio.to_thread(_found, lines, verdict.event_id)
     if latest is not None and _without_time(latest) == said:

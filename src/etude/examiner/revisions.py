@@ -19,6 +19,7 @@ from etude.people.records import Actor, Principal
 from etude.rubric.errors import RubricUnknownError
 from etude.rubric.model import Rubric
 from etude.sessions.errors import SessionEmptyError, SessionTooLongError
+from etude.sessions.export import LIMIT_BYTES
 from etude.sessions.records import SessionRow
 from etude.store.work import UnitOfWork
 
@@ -74,7 +75,7 @@ async def _expected(connection: AsyncConnection, session: SessionRow, now: datet
 
 def _refusal(code: str, session: SessionRow) -> EtudeError:
     if code == SessionTooLongError.code:
-        return SessionTooLongError(session_id=session.session_id)
+        return SessionTooLongError(session_id=session.session_id, limit_bytes=LIMIT_BYTES)
     return RubricUnknownError(rubric="?")
 
 

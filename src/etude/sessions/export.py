@@ -13,6 +13,8 @@ from etude.sessions.tables import session_event
 from etude.store.engine import Database
 
 PAGE_LINES: Final = 2_000
+LIMIT_BYTES: Final = 16 * 1024 * 1024
+"""The most of one session that is read at once: for a recap, a report, an instance."""
 # Stands for "no seq": beyond every number that the format allows (2^53).
 _NO_SEQ: Final = 2**60
 
@@ -41,7 +43,9 @@ async def lines(database: Database, session_key: int) -> AsyncIterator[bytes]:
         after = (seq, ts_s, event_id)
 
 
-async def lines_within(database: Database, session: SessionRow, limit_bytes: int) -> list[bytes]:
+async def lines_within(
+    database: Database, session: SessionRow, limit_bytes: int = LIMIT_BYTES
+) -> list[bytes]:
     """Return the session's lines in order, all of them in memory.
 
     Raises `SessionTooLongError` if they have more than `limit_bytes`.

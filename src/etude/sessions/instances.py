@@ -17,6 +17,7 @@ from etude.people.tables import device, learner
 from etude.sessions import reading, repository
 from etude.sessions.batch import Batch
 from etude.sessions.errors import SessionTooLongError
+from etude.sessions.export import LIMIT_BYTES
 from etude.sessions.ingest import Ingest
 from etude.sessions.instance_puts import Identified, InstancePut, batch_of, said, settle
 from etude.sessions.projectors import Stored
@@ -27,8 +28,6 @@ from etude.store.dialects import insert_if_absent
 from etude.store.engine import Database
 from etude.store.work import UnitOfWork
 
-# What one instance may hold in memory; a lesson of a hundred clips has some 200 KiB.
-LIMIT_BYTES: Final = 16 * 1024 * 1024
 # More than this is folded off the event loop, so that other requests go on meanwhile.
 LARGE_BYTES: Final = 256 * 1024
 _START: Final = "session_start"

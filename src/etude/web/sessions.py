@@ -54,7 +54,6 @@ _READ_ERRORS: Final = (
     StoreUnavailable,
 )
 # What a recap may hold in memory: some fifty thousand events, a session has ten to two hundred.
-RECAP_LIMIT_BYTES: Final = 16 * 1024 * 1024
 
 
 class MediaView(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,7 +244,7 @@ async def show_recap(
     record = await _readable(request, session_id)
     if not record.event_count:
         raise SessionEmptyError(session_id=session_id)
-    lines = await export.lines_within(services_of(request).database, record, RECAP_LIMIT_BYTES)
+    lines = await export.lines_within(services_of(request).database, record)
     language = locale or i18n.negotiate(request.headers.get("accept-language"))
     made = await asyncio.to_thread(_recap_of, lines, language)
     return {"session_id": session_id, **made}

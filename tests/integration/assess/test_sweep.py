@@ -385,7 +385,7 @@ def test_metrics_are_pending_until_they_are_there(
     def pending() -> bool:
         async def ask() -> bool:
             async with school.database.read() as connection:
-                key = (await sessions.find(connection, SESSION)).session_key  # type: ignore[union-attr]
+                key = (await sessions.find(connection, SESSION)).session_key
                 return await is_pending(connection, key, load_methods())
 
         answer: bool = school.run(ask())

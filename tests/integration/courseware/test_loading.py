@@ -120,7 +120,7 @@ def _away(server: Server) -> None:
     def download(_: Registered, __: BinaryIO) -> None:
         raise ConnectionResetError(104, "reset")
 
-    server.download = download  # type: ignore[method-assign]
+    server.download = download
 
 
 def _foreign(server: Server) -> None:

@@ -54,7 +54,7 @@ def test_without_two_texts_nothing_is_said(
     method: object, expected: str | None, heard: str | None
 ) -> None:
     """A text method that has one text only returns nothing."""
-    assert method(expected, heard, None, 0) == []  # type: ignore[operator]
+    assert method(expected, heard, None, 0) == []
 
 
 def test_a_recogniser_that_runs_away_costs_one_at_most() -> None:

@@ -71,7 +71,7 @@ def heard(
 
 
 def of(method: object, what: Heard) -> Metric:
-    found = method.heard_by(Told(what))(TEXT, None, voiced(), RATE)  # type: ignore[attr-defined]
+    found = method.heard_by(Told(what))(TEXT, None, voiced(), RATE)
     assert len(found) == 1
     metric: Metric = found[0]
     return metric

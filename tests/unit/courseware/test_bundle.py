@@ -93,9 +93,9 @@ def test_a_good_bundle_is_whole(good: bytes) -> None:
     classroom = check_bundle(bundle, ID)
     assert classroom.stage.generated_agent_configs[0].voice_config is not None
     assert classroom.stage.whiteboard
-    assert classroom.scenes[4].content.clips[0].duration_ms == 200  # type: ignore[union-attr]
-    assert not classroom.scenes[3].content.project_v2.submissions  # type: ignore[union-attr]
-    assert "media/moon.png" not in (classroom.scenes[1].content.html or "")  # type: ignore[union-attr]
+    assert classroom.scenes[4].content.clips[0].duration_ms == 200
+    assert not classroom.scenes[3].content.project_v2.submissions
+    assert "media/moon.png" not in (classroom.scenes[1].content.html or "")
     assert bundle.manifest.requires_live_model == ("pbl",)
 
 

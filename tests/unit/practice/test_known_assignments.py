@@ -43,7 +43,7 @@ class Room:
             lesson=LESSON,
             learner_key=learner,
             device_id=TOY if learner is None else None,
-            **(fields | more),  # type: ignore[arg-type]
+            **(fields | more),
         )
 
     def current(self) -> str | None:

@@ -169,7 +169,7 @@ def test_a_full_disk_is_told(folder: Path) -> None:
 def test_silence_of_a_voice_is_found_by_the_check(folder: Path) -> None:
     """A voice that says nothing makes a lesson with errors, never a manifest."""
     voice = Voice()
-    voice.synthesise = lambda text, **_: Speech(  # type: ignore[method-assign]
+    voice.synthesise = lambda text, **_: Speech(
         sound=Pcm(sample_rate=16_000, samples=bytes(32_000)),
         language="en",
         engine=text,
