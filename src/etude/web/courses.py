@@ -1,5 +1,6 @@
 """Courses over HTTP: ask for one, read and edit its framework, confirm, follow, publish."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -69,7 +70,9 @@ _AUDIO: Final = ("audio/mpeg", "audio/wav", "audio/ogg", "audio/flac", "applicat
 CourseId = Annotated[
     str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The course's id.")
 ]
-ModuleIndex = Annotated[int, PathParameter(ge=0, le=14, description="The module, from 0.")]
+_NUMBER: Final = re.compile(r"[0-9]{1,2}")
+# A text, so that what is no number is answered by this route, and every method is told.
+ModuleIndex = Annotated[str, PathParameter(description="The module, from 0 to 14.")]
 
 
 @post(
@@ -199,8 +202,15 @@ async def regenerate_framework(request: HttpRequest, course_id: CourseId) -> Res
     return await _answer(request, course, status=202)
 
 
+def _module(index: str) -> int:
+    """Return the number of a module in an address; raises `CourseModuleUnknownError`."""
+    if not _NUMBER.fullmatch(index):
+        raise CourseModuleUnknownError(module=index[:32])
+    return int(index)
+
+
 @post(
-    _ONE + "/modules/{index:int}/regenerate",
+    _ONE + "/modules/{index:str}/regenerate",
     opt=declared(
         roles=("ops",),
         needs=Scope.OPERATE,
@@ -213,12 +223,12 @@ async def retry_module(
     request: HttpRequest, course_id: CourseId, index: ModuleIndex
 ) -> Response[CourseView]:
     """Make one module anew, then the later ones that have not succeeded."""
-    course = await courses_of(request).retry(course_id, index)
+    course = await courses_of(request).retry(course_id, _module(index))
     return await _answer(request, course, status=202)
 
 
 @post(
-    _ONE + "/regenerate-from/{index:int}",
+    _ONE + "/regenerate-from/{index:str}",
     opt=declared(
         roles=("ops",),
         needs=Scope.OPERATE,
@@ -231,12 +241,12 @@ async def regenerate_from(
     request: HttpRequest, course_id: CourseId, index: ModuleIndex
 ) -> Response[CourseView]:
     """Make a module and all after it anew."""
-    course = await courses_of(request).regenerate_from(course_id, index)
+    course = await courses_of(request).regenerate_from(course_id, _module(index))
     return await _answer(request, course, status=202)
 
 
 @post(
-    _ONE + "/accept-source/{index:int}",
+    _ONE + "/accept-source/{index:str}",
     opt=declared(
         roles=("ops",), needs=Scope.OPERATE, raises=(*_ACT_ERRORS, CourseModuleUnknownError)
     ),
@@ -247,7 +257,9 @@ async def accept_source(
     request: HttpRequest, course_id: CourseId, index: ModuleIndex
 ) -> Response[CourseView]:
     """Take the classroom of a module as it is now, although it was edited."""
-    return await _answer(request, await courses_of(request).accept_source(course_id, index))
+    return await _answer(
+        request, await courses_of(request).accept_source(course_id, _module(index))
+    )
 
 
 @post(
