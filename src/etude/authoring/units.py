@@ -25,15 +25,23 @@ def arranged(syllabus: Syllabus) -> tuple[Unit, ...]:
         wanted = math.ceil(units[0].size / _COMFORTABLE)
         units = _cut(units[0], max(LEAST_UNITS, min(MOST_UNITS, wanted)))
     while len(units) < LEAST_UNITS:
-        longest = max(units, key=lambda unit: unit.size, default=None)
-        if longest is None or longest.size <= 1:
+        halves = _halved(units)
+        if halves is None:
             break
-        at = units.index(longest)
-        units[at : at + 1] = _cut(longest, 2)
+        units = halves
     while len(units) > MOST_UNITS:
         at = min(range(len(units) - 1), key=lambda one: units[one].size + units[one + 1].size)
         units[at : at + 2] = [_together(units[at], units[at + 1])]
     return tuple(_titled(units))
+
+
+def _halved(units: Sequence[Unit]) -> list[Unit] | None:
+    """Cut the longest unit that can be cut; None: none can, so the material is too little."""
+    for at in sorted(range(len(units)), key=lambda one: -units[one].size):
+        pieces = _cut(units[at], 2)
+        if len(pieces) > 1:
+            return [*units[:at], *pieces, *units[at + 1 :]]
+    return None
 
 
 def _cut(unit: Unit, parts: int) -> list[Unit]:
