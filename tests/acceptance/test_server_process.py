@@ -1,9 +1,11 @@
 """The server as a process: it starts, refuses to start, stops, is killed, and comes back."""
 
-import asyncio
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,34 +14,25 @@ import httpx2
 import pytest
 
 from etude.cli import exits
-from etude.clock import SystemClock
-from etude.people.devices import add_device
-from etude.people.scopes import Scope
-from etude.people.tokens import TokenRequest, create_token
-from etude.store import Database, upgrade
 from etude.testing.server import DEADLINE_S, ServerProcess
 
 LINE = b'{"event_id":"e1","session_id":"s1","ts":0,"event_type":"session_start","signal":"begin"}\n'
 
 
-async def _prepare(data: Path) -> str:
-    """Make a database with a device; return a token of it."""
-    url = f"sqlite:///{data / 'etude.db'}"
-    await upgrade(url)
-    now = SystemClock().now()
-    wanted = TokenRequest(
-        kind="device", principal_id="toy-1", scopes=(Scope.SESSIONS_WRITE, Scope.SESSIONS_READ)
+def _prepare(data: Path) -> str:
+    """Set up as an operator does, with a device; return its token."""
+    made = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-m", "etude", "init", "--data", str(data), "--device", "toy-1", "--json"],
+        stdout=subprocess.PIPE,
+        check=True,
     )
-    async with await Database.open(url) as database, database.transaction() as work:
-        await add_device(work.connection, device_id="toy-1", name="Toy", now=now)
-        made = await create_token(work.connection, wanted, now)
-    return made.text
+    return str(json.loads(made.stdout)["upload"]["token"])
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     data = tmp_path_factory.mktemp("data")
-    return data, asyncio.run(_prepare(data))
+    return data, _prepare(data)
 
 
 @pytest.fixture(scope="module")
@@ -196,8 +189,9 @@ def test_serve_keeps_web_and_worker_running(prepared: tuple[Path, str]) -> None:
             os.kill(int(first["child_pid"]), signal.SIGKILL)
         answer = httpx2.get(f"{server.url}/ready", timeout=DEADLINE_S)
         assert answer.is_success
-        ended = server.wait_for("serve.child_ended")
-        assert (ended["child"] in webs, ended["exit_code"]) == (True, -signal.SIGKILL)
+        for name in webs:
+            ended = server.wait_for("serve.child_ended", lambda line, n=name: line["child"] == n)
+            assert ended["exit_code"] == -signal.SIGKILL
         assert server.stop() == exits.OK
         assert refused(server.port)
         actions = [line["action"] for line in server.log_lines()]
@@ -216,7 +210,7 @@ def test_nothing_outlives_a_killed_supervisor(prepared: tuple[Path, str]) -> Non
             for line in server.log_lines()
             if line.get("action") == "serve.child_started"
         ]
-        assert len(children) == 3
+        assert len(children) == 4
         server.kill()
         until(lambda: not any(running(pid) for pid in children))
         assert refused(server.port)
