@@ -143,6 +143,7 @@ def _complete(operation: dict[str, Any], facts: Declared) -> None:
             operation["x-etude-scopes"] = scopes
     operation["x-etude-roles"] = list(facts.roles)
     responses = operation["responses"]
+    responses.get("204", {}).pop("content", None)  # RFC 9110 §15.3.5: nothing follows
     failure = _failure_content(in_envelope=facts.envelope)
     responses.update(_failure_responses(_raised(operation, facts), failure))
     responses["default"] = {"description": "Any other failure.", "content": failure}
