@@ -202,6 +202,13 @@ async def regenerate_framework(request: HttpRequest, course_id: CourseId) -> Res
     return await _answer(request, course, status=202)
 
 
+_MADE_AGAIN: Final = declared(
+    roles=("ops",),
+    needs=Scope.OPERATE,
+    raises=(*_ACT_ERRORS, CourseModuleUnknownError, ContinuityBrokenError),
+)
+
+
 def _module(index: str) -> int:
     """Return the number of a module in an address; raises `CourseModuleUnknownError`."""
     if not _NUMBER.fullmatch(index):
@@ -211,11 +218,7 @@ def _module(index: str) -> int:
 
 @post(
     _ONE + "/modules/{index:str}/regenerate",
-    opt=declared(
-        roles=("ops",),
-        needs=Scope.OPERATE,
-        raises=(*_ACT_ERRORS, CourseModuleUnknownError, ContinuityBrokenError),
-    ),
+    opt=_MADE_AGAIN,
     tags=_TAGS,
     status_code=202,
 )
@@ -229,11 +232,7 @@ async def retry_module(
 
 @post(
     _ONE + "/regenerate-from/{index:str}",
-    opt=declared(
-        roles=("ops",),
-        needs=Scope.OPERATE,
-        raises=(*_ACT_ERRORS, CourseModuleUnknownError, ContinuityBrokenError),
-    ),
+    opt=_MADE_AGAIN,
     tags=_TAGS,
     status_code=202,
 )
