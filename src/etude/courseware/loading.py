@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -70,6 +71,23 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     classroom: Classroom
 
 
+_Contents = Iterator[tuple[str, Iterator[bytes]]]
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """A courseware that passed the first seven checks; as long as it is open.
+
+    Attributes:
+        title: of the courseware.
+        classroom: what is in it.
+        contents: yields path and bytes of every file, the classroom's document among them.
+    """
+
+    title: str
+    classroom: Classroom
+    contents: Callable[[], _Contents]
+
+
 Ask = Callable[[str, int], Registered | None]
 """Asks the registry for a version; None: it has none."""
 Download = Callable[[Registered, BinaryIO], None]
@@ -100,23 +118,60 @@ def load_courseware(
         BundleIncompleteError: check 7, nothing is missing.
         MaterializeFailedError, BundleClassroomError: check 8, all of it can be laid out.
     """
+    registered = _registered(pin, ask)
+    stage_id = _stage_id(registered)
+    kept = _kept(cache / stage_id, stage_id)
+    if kept is not None:
+        return kept
+    place = _Place(cache=cache, stage_id=stage_id, files=files or Files())
+    with _opened(registered, download) as checked:
+        return _laid_out(checked, place)
+
+
+@contextlib.contextmanager
+def checked_courseware(pin: Pin, ask: Ask, download: Download) -> Iterator[Checked]:
+    """Open a courseware whose first seven checks pass, for whoever lays a part of it out.
+
+    The eighth, that everything can be laid out, is the caller's. Raises as `load_courseware`.
+    """
+    with _opened(_registered(pin, ask), download) as checked:
+        yield checked
+
+
+def _stage_id(registered: Registered) -> str:
+    """Return the name under which a version is kept: id, version and full hash."""
+    digest = registered.content_hash.partition(":")[2]
+    return f"learn_{registered.courseware_id}_v{registered.version}_{digest}"
+
+
+def _registered(pin: Pin, ask: Ask) -> Registered:
     version, content_hash = _checked_pin(pin)
     registered = _checked_registry(pin.courseware_id, version, ask)
     if registered.content_hash != content_hash:
         raise PinHashMismatchError(registered=registered.content_hash)
-    stage_id = f"learn_{pin.courseware_id}_v{version}_{content_hash.partition(':')[2]}"
-    kept = _kept(cache / stage_id, stage_id)
-    if kept is not None:
-        return kept
+    return registered
+
+
+@contextlib.contextmanager
+def _opened(registered: Registered, download: Download) -> Iterator[Checked]:
     with tempfile.TemporaryFile() as file:
         _downloaded(registered, download, file)
-        place = _Place(cache=cache, stage_id=stage_id, files=files or Files())
         if registered.content_hash_version == LEGACY_HASH_VERSION:
-            with legacy_contents(file, pin.courseware_id, content_hash) as older:
-                return _laid_out(older.classroom, _older_files(older), place)
+            courseware_id, content_hash = registered.courseware_id, registered.content_hash
+            with legacy_contents(file, courseware_id, content_hash) as older:
+                yield Checked(
+                    title=older.classroom.stage.name,
+                    classroom=older.classroom,
+                    contents=partial(_older_files, older),
+                )
+            return
         bundle = Bundle(file)
         classroom = _checked_bundle(bundle, registered)
-        return _laid_out(classroom, _bundle_files(bundle), place)
+        yield Checked(
+            title=bundle.manifest.title,
+            classroom=classroom,
+            contents=partial(_bundle_files, bundle),
+        )
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,9 +224,6 @@ def _checked_bundle(bundle: Bundle, registered: Registered) -> Classroom:
     return classroom
 
 
-_Contents = Iterator[tuple[str, Iterator[bytes]]]
-
-
 def _bundle_files(bundle: Bundle) -> _Contents:
     for row in bundle.manifest.files:
         yield row.path, bundle.blocks(row.path)
@@ -183,14 +235,14 @@ def _older_files(older: LegacyContents) -> _Contents:
         yield reference, source.blocks()
 
 
-def _laid_out(classroom: Classroom, contents: _Contents, place: _Place) -> Loaded:
+def _laid_out(checked: Checked, place: _Place) -> Loaded:
     """Write everything beside its place, then move it there in one step."""
     files, cache = place.files, place.cache
     target, waiting = cache / place.stage_id, cache / f".{place.stage_id}.tmp"
     try:
         files.remove_tree(waiting)
         files.make_folder(waiting)
-        for path, blocks in contents:
+        for path, blocks in checked.contents():
             files.make_folder((waiting / path).parent)
             _write(blocks, waiting / path, files)
         files.sync_folder(waiting)
@@ -202,7 +254,7 @@ def _laid_out(classroom: Classroom, contents: _Contents, place: _Place) -> Loade
     except OSError as error:
         shutil.rmtree(waiting, ignore_errors=True)
         raise MaterializeFailedError(reason=error.strerror or type(error).__name__) from error
-    return Loaded(stage_id=place.stage_id, folder=target, classroom=classroom)
+    return Loaded(stage_id=place.stage_id, folder=target, classroom=checked.classroom)
 
 
 def _write(blocks: Iterator[bytes], target: Path, files: Files) -> None:
