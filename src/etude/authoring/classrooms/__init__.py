@@ -1,0 +1,1 @@
+"""Single classrooms: one lesson from a text, without a course; and classrooms brought and taken."""
