@@ -12,8 +12,9 @@ from etude.people.learner_data import ExportFile, LearnerData
 from etude.people.learners import bury_learner, get_learner_by_key
 from etude.people.paging import MAX_LIMIT
 from etude.people.records import AuditEntry, Holding, Token
+from etude.people.rosters import InClassOf, classes_of_learner, forget_learner
 from etude.people.tables import audit as audit_table
-from etude.people.tables import device_holder, learner, token
+from etude.people.tables import class_member, device_holder, learner, token
 from etude.people.tokens import bury_tokens, tokens_of_learner
 from etude.store import Database, UnitOfWork
 
@@ -28,12 +29,13 @@ def people_data(clock: Clock) -> LearnerData:
 
     async def erase(work: UnitOfWork, learner_key: int) -> None:
         now = clock.now()
+        await forget_learner(work, learner_key, now)
         await bury_tokens(work.connection, learner_key, now)
         await bury_learner(work.connection, learner_key, now)
 
     return LearnerData(
         context=CONTEXT,
-        tables=(learner, token),
+        tables=(learner, token, class_member),
         keys_only=(device_holder, audit_table),
         export_learner=export_learner,
         erase_learner=erase,
@@ -41,10 +43,11 @@ def people_data(clock: Clock) -> LearnerData:
 
 
 async def export_learner(database: Database, learner_key: int) -> AsyncIterator[ExportFile]:
-    """Yield `learner.json`, and the learner's devices, tokens and audit entries as JSON lines."""
+    """Yield `learner.json`, and the learner's devices, classes, tokens and audit entries."""
     async with database.read() as connection:
         person = await get_learner_by_key(connection, learner_key)
         holdings = await holdings_of_learner(connection, learner_key)
+        classes = await classes_of_learner(connection, learner_key)
         tokens = await tokens_of_learner(connection, learner_key)
     shown = {
         "learner_id": person.learner_id,
@@ -55,6 +58,9 @@ async def export_learner(database: Database, learner_key: int) -> AsyncIterator[
     yield ExportFile(path="learner.json", chunks=_once(msgspec.json.encode(shown)))
     yield ExportFile(
         path="devices.jsonl", chunks=_once(_lines([_holding(one) for one in holdings]))
+    )
+    yield ExportFile(
+        path="classes.jsonl", chunks=_once(_lines([_in_class(one) for one in classes]))
     )
     yield ExportFile(path="tokens.jsonl", chunks=_once(_lines([_token(one) for one in tokens])))
     yield ExportFile(path="audit.jsonl", chunks=_audit(database, learner_key))
@@ -87,6 +93,10 @@ def _holding(holding: Holding) -> dict[str, Any]:
         "starts_at": holding.starts_at,
         "ends_at": holding.ends_at,
     }
+
+
+def _in_class(one: InClassOf) -> dict[str, Any]:
+    return msgspec.structs.asdict(one)
 
 
 def _token(token: Token) -> dict[str, Any]:

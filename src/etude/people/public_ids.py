@@ -7,13 +7,14 @@ from typing import Final
 from sqlalchemy import Column, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from etude.people.tables import device, learner, service, staff, token
+from etude.people.tables import device, learner, school_class, service, staff, token
 
 _IDS: Final[Mapping[str, tuple[Column[int], Column[str]]]] = {
     "device": (device.c.device_key, device.c.device_id),
     "learner": (learner.c.learner_key, learner.c.learner_id),
     "staff": (staff.c.staff_key, staff.c.staff_id),
     "service": (service.c.service_key, service.c.service_id),
+    "class": (school_class.c.class_key, school_class.c.class_id),
     "token": (token.c.token_key, token.c.public_id),
 }
 

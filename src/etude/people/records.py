@@ -9,7 +9,7 @@ import msgspec
 PrincipalKind = Literal["device", "learner", "staff", "service"]
 Role = Literal["operator", "teacher"]
 ActorKind = Literal["device", "learner", "staff", "service", "host"]
-SubjectKind = Literal["device", "learner", "staff", "service", "token", "session"]
+SubjectKind = Literal["device", "learner", "staff", "service", "token", "session", "class"]
 
 Item = TypeVar("Item")
 
@@ -94,6 +94,27 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     device_id: str
     learner_key: int
     learner_id: str | None
+    starts_at: datetime
+    ends_at: datetime | None
+
+
+class SchoolClass(msgspec.Struct, frozen=True, kw_only=True):
+    """A class of learners. Archived, it counts no more."""
+
+    class_key: int
+    class_id: str
+    name: str
+    grade: str | None
+    created_at: datetime
+    archived_at: datetime | None
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A learner is in a class from `starts_at` until just before `ends_at` (None: still)."""
+
+    learner_key: int
+    learner_id: str
+    display_name: str
     starts_at: datetime
     ends_at: datetime | None
 

@@ -92,6 +92,43 @@ device_holder = Table(
     sqlite_autoincrement=True,
 )
 
+# A school's class. Archived, it counts no more: nobody is in it, what was assigned to it is over.
+school_class = Table(
+    "school_class",
+    metadata,
+    Column("class_key", _Key, primary_key=True),
+    Column("class_id", String(64), nullable=False, unique=True),
+    Column("name", String(200), nullable=False),
+    Column("grade", String(200)),
+    Column("created_us", BigInteger, nullable=False),
+    Column("archived_us", BigInteger),
+    sqlite_autoincrement=True,
+)
+
+# Who teaches a class now; who did is in the audit log.
+class_staff = Table(
+    "class_staff",
+    metadata,
+    Column("class_key", ForeignKey("school_class.class_key"), primary_key=True),
+    Column("staff_key", ForeignKey("staff.staff_key"), primary_key=True, index=True),
+    Column("since_us", BigInteger, nullable=False),
+)
+
+# Half-open, as holdings are; of one learner and one class no two overlap. A learner may be in
+# several classes. Rows of an erased learner go: nothing that comes late is refused by them.
+class_member = Table(
+    "class_member",
+    metadata,
+    Column("member_key", _Key, primary_key=True),
+    Column("class_key", ForeignKey("school_class.class_key"), nullable=False),
+    Column("learner_key", ForeignKey("learner.learner_key"), nullable=False, index=True),
+    Column("starts_us", BigInteger, nullable=False),
+    Column("ends_us", BigInteger),
+    CheckConstraint("ends_us IS NULL OR ends_us > starts_us", name="interval"),
+    Index("uq_class_member_start", "class_key", "learner_key", "starts_us", unique=True),
+    sqlite_autoincrement=True,
+)
+
 # `public_id` finds the row; of the secret only its sha256 is kept. It is 256 random bits, so a slow
 # hash (argon2 is for passwords) would cost every request its milliseconds and win nothing.
 token = Table(

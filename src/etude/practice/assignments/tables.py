@@ -1,6 +1,6 @@
 """The table of assignments. Times are microseconds since 1970 in UTC.
 
-Of a learner or of a device, from `starts_us` until just before `ends_us` (null: until further
+Of a learner, a class or a device, from `starts_us` until just before `ends_us` (null: until further
 notice). The lesson is named by its place; the pin says which courseware it was taken from, if any.
 """
 
@@ -27,6 +27,7 @@ assignment = Table(
     Column("assignment_id", String(64), nullable=False, unique=True),
     Column("learner_key", ForeignKey("learner.learner_key"), index=True),
     Column("device_key", ForeignKey("device.device_key"), index=True),
+    Column("class_key", ForeignKey("school_class.class_key"), index=True),
     Column("app_id", String(32), nullable=False),
     Column("task_id", String(32), nullable=False),
     Column("lesson_id", String(64), nullable=False),
@@ -39,7 +40,12 @@ assignment = Table(
     Column("ends_us", BigInteger),
     Column("created_us", BigInteger, nullable=False),
     Column("withdrawn_us", BigInteger),
-    CheckConstraint("(learner_key IS NULL) <> (device_key IS NULL)", name="one_holder"),
+    CheckConstraint(
+        "(learner_key IS NOT NULL AND device_key IS NULL AND class_key IS NULL)"
+        " OR (learner_key IS NULL AND device_key IS NOT NULL AND class_key IS NULL)"
+        " OR (learner_key IS NULL AND device_key IS NULL AND class_key IS NOT NULL)",
+        name="one_holder",
+    ),
     CheckConstraint("ends_us IS NULL OR ends_us > starts_us", name="interval"),
     CheckConstraint(
         "(courseware_id IS NULL AND courseware_version IS NULL AND content_hash IS NULL"
