@@ -6,7 +6,7 @@ not followed, so that a token goes to the host it is for and nowhere else.
 
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
@@ -143,17 +143,35 @@ class HttpClient:
             raise _fault_of(error) from error
 
     def _read(self, answer: httpx2.Response) -> bytes:
+        return b"".join(self._blocks_of(answer, self._most_answer_bytes))
+
+    def _blocks_of(self, answer: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
         due_s = time.monotonic() + self._timeouts.answer_s
-        read = bytearray()
+        read = 0
         for block in answer.iter_bytes():
-            read += block
-            if len(read) > self._most_answer_bytes:
-                raise NetworkFault(
-                    FaultKind.TOO_LARGE, f"more than {self._most_answer_bytes} bytes"
-                )
+            read += len(block)
+            if read > most_bytes:
+                raise NetworkFault(FaultKind.TOO_LARGE, f"more than {most_bytes} bytes")
             if time.monotonic() > due_s:
                 raise NetworkFault(FaultKind.TIMEOUT, "the answer did not end")
-        return bytes(read)
+            yield block
+
+    @contextmanager
+    def fetching(self, path: str, most_bytes: int) -> Generator[tuple[int, Iterator[bytes]]]:
+        """Get a large answer block by block: its status, and its body as it comes.
+
+        Args:
+            path: as for `send`.
+            most_bytes: a longer body is refused while it comes.
+
+        Raises:
+            NetworkFault: there is no answer, or, in the block, not the whole of it.
+        """
+        try:
+            with self._client.stream("GET", self.server + path) as answer:
+                yield answer.status_code, self._blocks_of(answer, most_bytes)
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
+            raise _fault_of(error) from error
 
     def close(self) -> None:
         """Close the connections."""

@@ -226,6 +226,11 @@ class Settings(BaseSettings):
         return self.data / "gateway"
 
     @property
+    def course_lessons(self) -> Path:
+        """Folder of the lessons of published courses that the gateway has fetched."""
+        return self.gateway / "course-lessons"
+
+    @property
     def apps(self) -> Path:
         """Folder of a school's own apps, which add to the shipped ones or replace them by id."""
         return self.data / "apps"

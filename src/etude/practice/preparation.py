@@ -13,8 +13,9 @@ import msgspec
 import structlog
 
 from etude.gateway.ports import Device
-from etude.practice.assigned import Assigned
+from etude.practice.assigned import Assigned, CoursewarePin
 from etude.practice.card_list import card_paths
+from etude.practice.course_supply import CourseSupply
 from etude.practice.lessons import Lessons
 from etude.practice.players import plays_card
 from etude.practice.records import Clip, Lesson, SessionStart
@@ -36,8 +37,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int | None = None
     assignment_id: str | None = None
     listen_ratio: float | None = None
-    courseware: Mapping[str, Any] | None = None
-    """Where the lesson was taken from, for `session_start`."""
+    courseware: CoursewarePin | None = None
+    """The scene of a published course that the lesson is; then no other will do."""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> "Wish":
@@ -60,22 +61,24 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def assigned(cls, found: Assigned) -> "Wish":
         """Wish for what was assigned."""
-        pin = found.courseware
         return cls(
             lesson_id=found.lesson.lesson_id,
             assignment_id=found.assignment_id,
             listen_ratio=found.listen_ratio,
-            courseware=None if pin is None else msgspec.structs.asdict(pin),
+            courseware=found.courseware,
         )
 
     @classmethod
     def resumed(cls, start: SessionStart) -> "Wish":
         """Wish for what a session began with, whatever was assigned since."""
+        pin = None
+        if start.courseware is not None:
+            pin = msgspec.convert(start.courseware, CoursewarePin)
         return cls(
             lesson_id=start.lesson_id,
             assignment_id=start.assignment_id,
             listen_ratio=start.listen_ratio,
-            courseware=start.courseware,
+            courseware=pin,
         )
 
     def paced(self, lesson: Lesson) -> Lesson:
@@ -95,17 +98,26 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class Preparation:
     """Finds what a task plays on one device."""
 
-    def __init__(self, device: Device, lessons: Lessons, listed: asyncio.Event) -> None:
-        """`listed` is set once the device's tools are known."""
+    def __init__(
+        self,
+        device: Device,
+        lessons: Lessons,
+        listed: asyncio.Event,
+        courses: CourseSupply | None = None,
+    ) -> None:
+        """`listed` is set once the device's tools are known; `courses` None: there are none."""
         self._device = device
         self._lessons = lessons
         self._listed = listed
+        self._courses = courses
 
     async def find(self, task: Task, wish: Wish, last: Clip | None = None) -> Prepared | None:
         """Return the lesson: on the card, else the server's own; None if nothing can be played.
 
         `last` is what the repeater plays when the task has no lesson of its own.
         """
+        if wish.courseware is not None:
+            return await self._published(task, wish, wish.courseware)
         await self._tools()
         if plays_card(task, self._device.tools):
             paths = await self._paths()
@@ -118,6 +130,17 @@ class Preparation:
         lesson = wish.paced(lesson)
         await self._lessons.prepare(lesson)
         if all(self._lessons.encoded(clip) is None for clip in lesson.clips):
+            return None
+        return Prepared(on_card=False, lesson=lesson)
+
+    async def _published(self, task: Task, wish: Wish, pin: CoursewarePin) -> Prepared | None:
+        """Return a course's lesson, whole. Streamed even to a card: nobody has checked that one."""
+        found = None if self._courses is None else await self._courses.get(pin)
+        if found is None:
+            return None
+        lesson = wish.paced(found.lesson(task))
+        await self._lessons.prepare(lesson)
+        if any(self._lessons.encoded(clip) is None for clip in lesson.clips):
             return None
         return Prepared(on_card=False, lesson=lesson)
 

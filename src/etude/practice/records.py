@@ -69,7 +69,13 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     lesson_id: str
     clips: tuple[Clip, ...]
     listen_ratio: float | None = None
-    """From an assignment; None = the task's."""
+    """From an assignment, or the lesson's own; None = the task's."""
+    title: str | None = None
+    """For people; None = its id is all there is."""
+    rubric: Mapping[str, str] | None = None
+    """`{id, version, digest}` of the rubric that came with it; None = the task's."""
+    courseware: Mapping[str, Any] | None = None
+    """The published scene that it is, for `session_start`."""
 
 
 class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,12 +86,13 @@ class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     mode: Mode
     lesson_id: str | None = None
+    lesson_title: str | None = None
     clip_count: int | None = None
     backend: str | None = None
     """`sd` or `stream`."""
     listen_ratio: float | None = None
     rubric: Mapping[str, str] | None = None
-    """`{id, version}`, for `meta.rubric`."""
+    """`{id, version}`, of an embedded one also `digest`; for `meta.rubric`."""
     assignment_id: str | None = None
     courseware: Mapping[str, Any] | None = None
     resumes: str | None = None

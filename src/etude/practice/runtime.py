@@ -28,6 +28,7 @@ from etude.practice.assigned import Assigned
 from etude.practice.card_layout import ensure_layout
 from etude.practice.chat import Talk
 from etude.practice.conversation import Ask
+from etude.practice.course_supply import CourseSupply
 from etude.practice.ear import Ear
 from etude.practice.errors import TaskUnknownError
 from etude.practice.lessons import Lessons
@@ -63,6 +64,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
     stepped: Callable[[float], None] = lambda _: None,
     speech: LiveSpeech | None = None,
     ask: Ask | None = None,
+    courses: CourseSupply | None = None,
 ) -> PracticeFactory:
     """Return what makes the practice of each connection. Call it once a process.
 
@@ -79,6 +81,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
             the loop's clock: what `etude bench clock` measures.
         speech: hears and speaks, beside every clock; None = recognition is not configured.
         ask: the model that answers in chat and translation; None = a short fixed answer.
+        courses: lessons of published courses; None = there are none.
     """
     room = Room(
         apps=apps,
@@ -92,6 +95,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
         stepped=stepped,
         speech=speech,
         ask=ask,
+        courses=courses,
     )
     return lambda device: DevicePractice(device, room)
 
@@ -339,7 +343,8 @@ class DevicePractice:
     async def _find(self, task: Task, wish: Wish) -> Prepared | None:
         if not task.needs_card:
             return None
-        preparation = Preparation(self._device, self._room.lessons, self._listed)
+        room = self._room
+        preparation = Preparation(self._device, room.lessons, self._listed, room.courses)
         last = self._room.last_played.get(self._device.device_id)
         return await preparation.find(task, wish, last)
 

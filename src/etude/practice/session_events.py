@@ -30,11 +30,12 @@ def start_value(start: SessionStart) -> dict[str, Any]:
         "task_id": start.task_id,
         "mode": start.mode.value,
         "lesson_id": start.lesson_id,
+        "lesson_title": start.lesson_title,
         "clip_count": start.clip_count,
         "backend": start.backend,
         "listen_ratio": start.listen_ratio,
         "instrument": start.task_id,
-        "piece": start.lesson_id or start.app_id,
+        "piece": start.lesson_title or start.lesson_id or start.app_id,
     }
     return _known(value)
 

@@ -12,6 +12,7 @@ from etude.practice.apps import Apps
 from etude.practice.assigned import Assigned
 from etude.practice.chat import Talk
 from etude.practice.conversation import Ask
+from etude.practice.course_supply import CourseSupply
 from etude.practice.ear import Ear
 from etude.practice.evidence import Evidence
 from etude.practice.follow_read import FollowRead, Plan, Step, resolve_listen_ratio
@@ -63,6 +64,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
         locale: of what is said outside tasks.
         speech: hears and speaks; None = the device's own texts only, and clips.
         ask: the model that answers in chat and translation; None = the short fixed answer.
+        courses: lessons of published courses; None = there are none.
         learner_of: the key of whoever holds a device, None = unknown.
         assignment_of: what is to be practised on a device now, None = nothing was assigned.
         chance: for the questions of inline tasks.
@@ -81,6 +83,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     stepped: Callable[[float], None] = lambda _: None
     speech: LiveSpeech | None = None
     ask: Ask | None = None
+    courses: CourseSupply | None = None
     last_played: dict[str, Clip] = msgspec.field(default_factory=dict)
 
 
@@ -148,6 +151,9 @@ class TaskMaker:
             start = msgspec.structs.replace(
                 start,
                 lesson_id=lesson.lesson_id,
+                lesson_title=lesson.title,
+                rubric=lesson.rubric or start.rubric,
+                courseware=lesson.courseware,
                 clip_count=len(steps),
                 backend=player.backend,
                 listen_ratio=ratio,
@@ -190,7 +196,6 @@ class TaskMaker:
             mode=request.task.mode,
             rubric=request.task.rubric,
             assignment_id=request.wish.assignment_id,
-            courseware=request.wish.courseware,
         )
 
     def _evidence(self, request: Request, start: SessionStart) -> Evidence:
