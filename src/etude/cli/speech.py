@@ -2,6 +2,7 @@
 
 Exit codes of `check`: 0 all that is configured works, 1 something does not. Of `fetch`: 0 complete,
 1 the model has no address or what came is another file, 3 no such model, 4 no network or no disk.
+Of `add`: 0 it is in the list, 1 folder or description is wrong, 4 the engine is not installed.
 """
 
 from pathlib import Path
@@ -15,11 +16,12 @@ from etude.cli.installation import settings_for, unusable
 from etude.cli.speech_options import speech_options
 from etude.files import Files
 from etude.i18n import text
+from etude.speech.adding import ADDABLE, NewModel, add_model
 from etude.speech.check import EngineFinding, ModelFinding, SpeechReport, run_check
 from etude.speech.engines import Engines
 from etude.speech.errors import ModelMissingError
 from etude.speech.fetch import fetch_model
-from etude.speech.models import Models
+from etude.speech.models import LIST_NAME, Models
 
 app = typer.Typer()
 
@@ -66,6 +68,51 @@ def fetch(
     terminal.print_text(
         text("speech.fetch.complete", terminal.locale(), model=model, folder=str(folder))
     )
+
+
+@app.command()
+def add(  # noqa: PLR0913 - each is an option of the command
+    folder: Annotated[Path, typer.Argument(help="Where the model's files are; they stay there.")],
+    *,
+    model: Annotated[str, typer.Option("--id", help="How settings will name it.")],
+    format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(ADDABLE)}.")],
+    language: Annotated[list[str], typer.Option(help="A language it knows, as zh; repeat it.")],
+    licence: Annotated[str, typer.Option(help="Of the weights.")],
+    origin: Annotated[str, typer.Option(help="Where they were published.")],
+    title: Annotated[str, typer.Option(help="For people; else the id.")] = "",
+    weights: Annotated[str, typer.Option(help="Which of several .onnx files.")] = "",
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Add a model on disk to the installation's list, once its engine has loaded it."""
+    settings = settings_for("speech", data)
+    new = NewModel(
+        folder=folder,
+        model_id=model,
+        format=format_,
+        languages=tuple(language),
+        licence=licence,
+        origin=origin,
+        title=title,
+        weights=weights,
+    )
+    try:
+        card = add_model(new, settings.models, Files())
+    except OSError as error:
+        raise unusable(settings.models, error) from error
+    if as_json:
+        terminal.print_json(card)
+        return
+    speaks = card.purpose == "synthesise"
+    said = text(
+        "speech.add.added",
+        terminal.locale(),
+        model=card.id,
+        file=str(settings.models / LIST_NAME),
+        count=len(card.files),
+        variable="ETUDE_SPEECH_VOICE" if speaks else "ETUDE_SPEECH_RECOGNISER",
+    )
+    terminal.print_text(said)
 
 
 def _print(report: SpeechReport) -> None:

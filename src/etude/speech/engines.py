@@ -32,16 +32,19 @@ from typing import Final
 
 import msgspec
 
+from etude.speech import sherpa
 from etude.speech.align import SphinxAligner
 from etude.speech.g2p import Pronouncer
 from etude.speech.models import Models
 from etude.speech.recognise import Recogniser
 from etude.speech.recognise_http import HttpRecogniser
+from etude.speech.recognise_sherpa import SherpaRecogniser
 from etude.speech.recognise_whisper import WhisperRecogniser
 from etude.speech.speech_server import ServerOptions
 from etude.speech.synthesise import Synthesiser
 from etude.speech.synthesise_http import HttpSynthesiser
 from etude.speech.synthesise_piper import PiperSynthesiser
+from etude.speech.synthesise_sherpa import SherpaSynthesiser
 from etude.speech.voice_activity import EnergyActivity, SileroActivity, VoiceActivity
 
 DEFAULT_RECOGNISER: Final = "whisper-tiny.en"
@@ -53,9 +56,9 @@ class SpeechOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         models: `<data>/models`; None = only what ships.
-        recogniser: the id of a Whisper model in CTranslate2's form.
+        recogniser: the id of a model that recognises; its `format` says which engine it is for.
         recogniser_server: asked instead, if there is one.
-        voice: the id of a voice in Piper's form.
+        voice: the id of a voice; likewise.
         voice_server: asked instead, if there is one.
     """
 
@@ -90,11 +93,7 @@ class Engines:
         """Return what hears."""
         if self._recogniser is None:
             server = self.options.recogniser_server
-            self._recogniser = (
-                WhisperRecogniser(self.models, self.options.recogniser)
-                if server is None
-                else HttpRecogniser(server)
-            )
+            self._recogniser = self._own_recogniser() if server is None else HttpRecogniser(server)
         return self._recogniser
 
     def aligner(self) -> SphinxAligner:
@@ -108,15 +107,25 @@ class Engines:
         if self._synthesiser is None:
             server = self.options.voice_server
             self._synthesiser = (
-                PiperSynthesiser(self.models, self.options.voice, self._words())
-                if server is None
-                else HttpSynthesiser(server)
+                self._own_synthesiser() if server is None else HttpSynthesiser(server)
             )
         return self._synthesiser
 
     def voice_activity(self, *, learned: bool = True) -> VoiceActivity:
         """Return a new detector, one a stream: Silero's, or by energy alone."""
         return SileroActivity(self.models) if learned else EnergyActivity()
+
+    def _own_recogniser(self) -> Recogniser:
+        model_id = self.options.recogniser
+        if self.models.card(model_id).format in sherpa.MAKERS:
+            return SherpaRecogniser(self.models, model_id)
+        return WhisperRecogniser(self.models, model_id)
+
+    def _own_synthesiser(self) -> Synthesiser:
+        model_id = self.options.voice
+        if self.models.card(model_id).format in sherpa.MAKERS:
+            return SherpaSynthesiser(self.models, model_id)
+        return PiperSynthesiser(self.models, model_id, self._words())
 
     def _words(self) -> Pronouncer:
         if self._pronouncer is None:

@@ -13,6 +13,7 @@ from etude.errors import (
 
 INSTALL_LINE: Final = "pip install 'etude[server]'"
 SPEECH_INSTALL_LINE: Final = "pip install 'etude[server,speech]'"
+SHERPA_INSTALL_LINE: Final = "pip install 'etude[server,speech,sherpa]'"
 
 
 class SoundLibraryMissingError(UnavailableError):
@@ -91,6 +92,18 @@ class ModelNotFetchableError(ConflictError):
     """The model has no address: it comes with a package, or an operator puts it in place."""
 
     code = "MODEL_NOT_FETCHABLE"
+
+
+class ModelFolderError(InvalidError):
+    """A folder holds no model of the format that was said, or none that its engine loads."""
+
+    code = "MODEL_FOLDER_UNUSABLE"
+
+
+class ModelExistsError(ConflictError):
+    """The operator's list has another model of this id."""
+
+    code = "MODEL_EXISTS"
 
 
 class SpeechLanguageError(InvalidError):

@@ -1,4 +1,7 @@
-"""The libraries of `etude[speech]`, loaded at first use, with one error when they are missing."""
+"""The libraries of `etude[speech]` and `etude[sherpa]`, loaded at first use.
+
+There is one error for all of them when they are missing.
+"""
 
 import importlib
 import importlib.util
@@ -15,8 +18,8 @@ def engines_installed() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in _ENGINES)
 
 
-def load_library(name: str) -> Any:  # noqa: ANN401 - none of these libraries has types
-    """Import a library.
+def load_library(name: str, install: str = SPEECH_INSTALL_LINE) -> Any:  # noqa: ANN401 - none of them has types
+    """Import a library; `install` is the line that installs it.
 
     Raises:
         SpeechExtraMissingError: it is not installed, or what it needs from the system is not.
@@ -24,9 +27,7 @@ def load_library(name: str) -> Any:  # noqa: ANN401 - none of these libraries ha
     try:
         return importlib.import_module(name)
     except (ImportError, OSError) as error:
-        raise SpeechExtraMissingError(
-            library=name, reason=str(error), install=SPEECH_INSTALL_LINE
-        ) from error
+        raise SpeechExtraMissingError(library=name, reason=str(error), install=install) from error
 
 
 def named_version(distribution: str) -> str:

@@ -27,6 +27,24 @@ from etude.speech.errors import (
 LIST_NAME: Final = "models.toml"
 Purpose = Literal["recognise", "align", "pronounce", "synthesise", "voice_activity"]
 
+FORMATS: Final[dict[str, tuple[str, ...]]] = {
+    "recognise": (
+        "ctranslate2-whisper",
+        "sherpa-sense-voice",
+        "sherpa-paraformer",
+        "sherpa-zipformer-ctc",
+    ),
+    "synthesise": ("piper", "sherpa-vits"),
+}
+"""In which forms a model may be, by its purpose; the first is meant where a list names none."""
+
+_NEEDED: Final[dict[str, tuple[str, ...]]] = {
+    "piper": (".onnx", ".onnx.json"),
+    "sherpa-sense-voice": (".onnx", "tokens.txt"),
+    "sherpa-paraformer": (".onnx", "tokens.txt"),
+    "sherpa-zipformer-ctc": (".onnx", "tokens.txt"),
+    "sherpa-vits": (".onnx", "tokens.txt", "lexicon.txt"),
+}
 _WHEEL, _FILE, _URL = "wheel:", "file:", "url:"
 _SHA256_HEX: Final = r"[0-9a-f]{64}"
 _ID: Final = r"[a-z0-9][a-z0-9._-]{0,63}"
@@ -43,6 +61,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         origin: where they were published.
         source: `wheel:DISTRIBUTION/FOLDER`, `file:FOLDER` or `url:ADDRESS`.
         files: name below the folder → SHA-256.
+        format: one of `FORMATS`, where a purpose has any.
         notice: what whoever ships speech made with it should know.
         id: the key in the list.
     """
@@ -54,6 +73,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     origin: str
     source: str
     files: dict[str, str]
+    format: str = ""
     notice: str = ""
     id: str = ""
 
@@ -181,7 +201,22 @@ def _checked(key: str, entry: object, list_name: str) -> ModelCard:
             raise refuse(reason=f"{file!r} leads out of the model's folder")
     if not _is_source(card.source):
         raise refuse(reason="source begins with wheel:, file: or url:https://")
-    return msgspec.structs.replace(card, id=key)
+    format_, problem = _checked_format(card)
+    if problem:
+        raise refuse(reason=problem)
+    return msgspec.structs.replace(card, id=key, format=format_)
+
+
+def _checked_format(card: ModelCard) -> tuple[str, str]:
+    """Return the format that is meant, and what is wrong with it; empty = nothing."""
+    known = FORMATS.get(card.purpose, ("",))
+    meant = card.format or known[0]
+    if meant not in known:
+        return meant, f"format is one of {', '.join(known)}" if known[0] else "it has no format"
+    needed = _NEEDED.get(meant, ())
+    if any(sum(name.endswith(ending) for name in card.files) != 1 for ending in needed):
+        return meant, f"{meant} has one file each of {', '.join(needed)}"
+    return meant, ""
 
 
 def _is_source(source: str) -> bool:
