@@ -7,9 +7,10 @@ library (`OPENAI_…`) is not used, so that no other key goes to this endpoint.
 """
 
 import asyncio
+import contextlib
 import importlib.util
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import httpx2
@@ -17,6 +18,7 @@ import msgspec
 import structlog
 from msgspec import Meta
 
+from etude.llm.answers import Answer, Gathering, read_completion
 from etude.llm.errors import (
     INSTALL_LINE,
     LlmAddressError,
@@ -37,11 +39,12 @@ if TYPE_CHECKING:  # an extra: imported when a model is asked
 CONNECT_S: Final = 5.0
 TOTAL_S: Final = 60.0
 MAX_ANSWER_BYTES: Final = 2 << 20
+MAX_STREAM_BYTES: Final = 32 << 20
+"""A stream wraps each word in some two hundred bytes; its text has the bound of any answer."""
 LONGEST_PAUSE_S: Final = 3600
 _USUAL_PAUSE_S: Final = 10
 _PRINTABLE: Final = range(0x21, 0x7F)
 _LAST_PORT: Final = 65535
-_LONGEST_NAME: Final = 100
 _NO_KEY: Final = "none"
 # What OpenAI's library may add of its own accord, from the environment.
 _NOT_OURS: Final = ("openai-organization", "openai-project")
@@ -58,6 +61,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         key: sent as a bearer token; None = the endpoint wants none.
         connect_s: the longest wait for a connection.
         total_s: the longest wait for the whole answer, connecting included.
+        silence_s: the longest pause within an answer; None = as long as the whole may take.
     """
 
     url: str
@@ -65,6 +69,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     connect_s: float = CONNECT_S
     total_s: float = TOTAL_S
+    silence_s: float | None = None
 
     def __repr__(self) -> str:
         """Name address and model only."""
@@ -85,26 +90,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         messages: the conversation so far, oldest first.
         max_tokens: the longest answer, in the model's tokens.
         temperature: 0 = always the likeliest word; None = the endpoint's own.
+        model: which model of the endpoint; None = the one that it is configured with.
     """
 
     messages: tuple[Message, ...]
     max_tokens: Annotated[int, Meta(ge=1)] = 1024
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer cost, in tokens; None = the endpoint did not say."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model wrote; `model` is the one that the endpoint says it used."""
-
-    text: str
-    model: str
-    usage: Usage
+    model: str | None = None
 
 
 class Chat:
@@ -130,8 +122,26 @@ class Chat:
         Raises:
             LlmError: one of its kinds, each with `retry_is_pointless`.
         """
+        return await self._logged(self._ask(request))
+
+    async def stream(self, request: Request, seen: Callable[[str], None] | None = None) -> Answer:
+        """Return the model's answer, read piece by piece: for answers that take minutes.
+
+        An answer that ends at `max_tokens` comes with `cut`. An endpoint that does not stream is
+        understood, too.
+
+        Args:
+            request: what is asked.
+            seen: is told each piece as it comes.
+
+        Raises:
+            LlmError: as `ask`; whether anything had come by then is known to `seen`.
+        """
+        return await self._logged(self._stream(request, seen or (lambda _: None)))
+
+    async def _logged(self, asking: Awaitable[Answer]) -> Answer:
         try:
-            answer = await self._ask(request)
+            answer = await asking
         except LlmError as error:
             _log.warning("no answer of the model", action="llm.ask", code=error.code)
             raise
@@ -146,23 +156,45 @@ class Chat:
 
     async def _ask(self, request: Request) -> Answer:
         client = self._connected()
+        async with self._mapped():
+            raw = await client.chat.completions.with_raw_response.create(**self._sent(request))
+        return read_completion(raw.content, self.endpoint.model)
+
+    async def _stream(self, request: Request, seen: Callable[[str], None]) -> Answer:
+        completions = self._connected().chat.completions.with_streaming_response
+        sent = self._sent(request)
+        sent |= {"stream": True, "stream_options": {"include_usage": True}}
+        async with self._mapped(), completions.create(**sent) as response:
+            if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                answer = read_completion(await response.read(), sent["model"])
+                seen(answer.text)
+                return answer
+            gathering = Gathering(sent["model"], MAX_ANSWER_BYTES, seen)
+            async for line in response.iter_lines():
+                if gathering.take(line):
+                    break
+            return gathering.answer()
+
+    def _sent(self, request: Request) -> dict[str, Any]:
+        sent: dict[str, Any] = msgspec.to_builtins(request)
+        named = {name: value for name, value in sent.items() if value is not None}
+        return {"model": self.endpoint.model} | named
+
+    @contextlib.asynccontextmanager
+    async def _mapped(self) -> AsyncIterator[None]:
+        """End in time, and say what goes wrong as one of ours."""
         import openai  # noqa: PLC0415 - an extra
 
-        sent: dict[str, Any] = msgspec.to_builtins(request)
-        sent = {name: value for name, value in sent.items() if value is not None}
         try:
             async with asyncio.timeout(self.endpoint.total_s):
-                raw = await client.chat.completions.with_raw_response.create(
-                    model=self.endpoint.model, **sent
-                )
-        except (TimeoutError, openai.APITimeoutError):
+                yield
+        except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException):
             raise LlmTimeoutError(total_s=self.endpoint.total_s) from None
         except openai.APIStatusError as error:
             raise _refusal(error.status_code, error.response.headers, error.body) from None
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
             raise LlmUnreachableError(reason=type(cause).__name__) from None
-        return _read(raw.content, self.endpoint.model)
 
     def _connected(self) -> "openai.AsyncOpenAI":
         if self._client is None:
@@ -230,11 +262,18 @@ def _wire(endpoint: Endpoint) -> httpx2.AsyncClient:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise LlmAnswerError(reason="compressed")
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Bounded(response.stream)
+            kind = response.headers.get("Content-Type", "")
+            streamed = kind.startswith("text/event-stream")
+            limit = MAX_STREAM_BYTES if streamed else MAX_ANSWER_BYTES
+            response.stream = _Bounded(response.stream, limit)
 
     return httpx2.AsyncClient(
         follow_redirects=False,
-        timeout=httpx2.Timeout(endpoint.total_s, connect=endpoint.connect_s),
+        timeout=httpx2.Timeout(
+            endpoint.total_s,
+            connect=endpoint.connect_s,
+            read=endpoint.silence_s or endpoint.total_s,
+        ),
         event_hooks={"request": [prepare], "response": [bound]},
     )
 
@@ -242,15 +281,16 @@ def _wire(endpoint: Endpoint) -> httpx2.AsyncClient:
 class _Bounded(httpx2.AsyncByteStream):
     """A body that ends with an error where it becomes too long."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
         self._stream = stream
+        self._limit = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_ANSWER_BYTES
+        left = self._limit
         async for block in self._stream:
             left -= len(block)
             if left < 0:
-                raise LlmAnswerTooLargeError(limit=MAX_ANSWER_BYTES)
+                raise LlmAnswerTooLargeError(limit=self._limit)
             yield block
 
     async def aclose(self) -> None:
@@ -285,36 +325,3 @@ def _pause_s(headers: Mapping[str, str]) -> int:
     if said.isascii() and said.isdigit() and len(said) <= 9:  # noqa: PLR2004 - more is no pause
         return min(max(int(said), 1), LONGEST_PAUSE_S)
     return _USUAL_PAUSE_S
-
-
-class _Said(msgspec.Struct, frozen=True):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct, frozen=True):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class _Completion(msgspec.Struct, frozen=True):
-    choices: tuple[_Choice, ...]
-    model: str | None = None
-    usage: Usage | None = None
-
-
-def _read(body: bytes, model: str) -> Answer:
-    """Read an answer strictly; OpenAI's own reading lets anything through."""
-    try:
-        found = msgspec.json.decode(body, type=_Completion)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise LlmAnswerError(reason="not_json_of_a_chat") from None
-    choice = found.choices[0] if found.choices else None
-    if choice is None or not (choice.message.content or "").strip():
-        raise LlmAnswerError(reason="no_text")
-    if choice.finish_reason in {"length", "content_filter"}:
-        raise LlmAnswerError(reason=f"cut_off_{choice.finish_reason}")
-    return Answer(
-        text=choice.message.content or "",
-        model=(found.model or model)[:_LONGEST_NAME],
-        usage=found.usage or Usage(),
-    )

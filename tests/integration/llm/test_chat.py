@@ -4,11 +4,13 @@ import asyncio
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 from etude.i18n import LOCALES, text
 from etude.llm import chat as chat_module
-from etude.llm.chat import Chat, Endpoint, Message, Request, Usage
+from etude.llm.answers import Usage
+from etude.llm.chat import Chat, Endpoint, Message, Request
 from etude.llm.errors import (
     LlmAddressError,
     LlmAnswerError,
@@ -191,3 +193,94 @@ def test_a_text_of_the_question_is_not_in_an_error() -> None:
     with FakeModel([Raw(b"How was bar 5?")]).serve() as url, pytest.raises(LlmAnswerError) as r:
         ask(url)
     assert "bar 5" not in repr(r.value)
+
+
+def stream(url: str, *, total_s: float = 30.0, silence_s: float | None = None) -> Any:
+    seen: list[str] = []
+
+    async def run() -> Any:
+        endpoint = Endpoint(url=url, model="small", total_s=total_s, silence_s=silence_s)
+        async with Chat(endpoint) as chat:
+            return await chat.stream(msgspec.structs.replace(QUESTION, model="large"), seen.append)
+
+    return asyncio.run(run()), seen
+
+
+def test_a_stream_is_read_piece_by_piece() -> None:
+    """A long answer comes in pieces, with its tokens, from the model that the request names."""
+    words = "A long answer. " * 400
+    with (
+        model := FakeModel([Says(words, prompt_tokens=5, completion_tokens=1200)])
+    ).serve() as url:
+        answer, seen = stream(url)
+    assert answer.text == "".join(seen) == words
+    assert len(seen) > 100
+    assert (answer.model, answer.cut) == ("large", False)
+    assert answer.usage == Usage(prompt_tokens=5, completion_tokens=1200)
+    assert model.asked[0].body["stream_options"] == {"include_usage": True}
+
+
+def test_a_server_that_does_not_stream_is_understood() -> None:
+    """Where a stream was asked for and a whole answer came, that is the answer."""
+    with FakeModel([Says("Whole.", streams=False)]).serve() as url:
+        answer, seen = stream(url)
+    assert (answer.text, seen) == ("Whole.", ["Whole."])
+
+
+def test_a_stream_says_that_it_was_cut_at_its_limit() -> None:
+    """An answer that reached `max_tokens` is there, marked, and unknown usage stays unknown."""
+    with FakeModel([Says("Half", finish_reason="length", counts=False)]).serve() as url:
+        answer, _ = stream(url)
+    assert (answer.text, answer.cut, answer.usage) == ("Half", True, Usage())
+
+
+_EVENTS = {"Content-Type": "text/event-stream"}
+
+
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        (Cuts("some"), "LLM_UNREACHABLE"),
+        (Cuts("some", cleanly=True), "LLM_UNREACHABLE"),
+        (Raw(b"data: {nonsense\n\n", _EVENTS), "LLM_ANSWER_INVALID"),
+        (Raw(b'data: {"error": {"message": "no"}}\n\n', _EVENTS), "LLM_ANSWER_INVALID"),
+        (Raw(b": hello\n\ndata: [DONE]\n\n", _EVENTS), "LLM_ANSWER_INVALID"),
+        (Says("x", finish_reason="content_filter"), "LLM_ANSWER_INVALID"),
+        (Says("x" * (chat_module.MAX_ANSWER_BYTES + 1)), "LLM_ANSWER_TOO_LARGE"),
+        (Status(429), "LLM_THROTTLED"),
+        (Status(500), "LLM_BROKEN"),
+        (Raw(b"<html>"), "LLM_ANSWER_INVALID"),
+    ],
+)
+def test_every_failure_of_a_stream_has_its_category(part: Part, code: str) -> None:
+    """A stream that breaks, lies or never speaks ends in one typed error and one request."""
+    with (model := FakeModel([part])).serve() as url, pytest.raises(LlmError) as raised:
+        stream(url)
+    assert raised.value.code == code
+    assert len(model.asked) == 1
+
+
+def test_a_stream_that_falls_silent_is_left() -> None:
+    """A pause longer than `silence_s` ends it, long before the whole may end."""
+    with FakeModel([Hangs("Well")]).serve() as url, pytest.raises(LlmTimeoutError):
+        stream(url, total_s=600, silence_s=0.3)
+
+
+def test_cancelling_a_stream_closes_the_connection() -> None:
+    """Whoever stops in the middle of an answer is seen to leave by the server, at once."""
+    model = FakeModel([Hangs("Well")])
+
+    async def run(url: str) -> float:
+        heard = asyncio.Event()
+        async with Chat(Endpoint(url=url, model="small")) as chat:
+            asking = asyncio.create_task(chat.stream(QUESTION, lambda _: heard.set()))
+            await heard.wait()
+            began = time.monotonic()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert await asyncio.to_thread(model.left.acquire, timeout=30)
+            return time.monotonic() - began
+
+    with model.serve() as url:
+        assert asyncio.run(run(url)) < 2
