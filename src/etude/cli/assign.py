@@ -39,6 +39,10 @@ def lesson(  # noqa: PLR0913 - options of a command
     learner: Annotated[
         str | None, typer.Option(metavar="ID", help="For this learner, on whichever device.")
     ] = None,
+    class_id: Annotated[
+        str | None,
+        typer.Option("--class", metavar="ID", help="For whoever is in this class then."),
+    ] = None,
     device: Annotated[
         str | None, typer.Option(metavar="ID", help="For this device, whoever has it.")
     ] = None,
@@ -53,7 +57,7 @@ def lesson(  # noqa: PLR0913 - options of a command
     data: DataOption = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Assign a lesson to a learner or a device; prints the assignment's id.
+    """Assign a lesson to a learner, a class or a device; prints the assignment's id.
 
     The toy plays it when its task, or "start practice", is asked for next. What was assigned
     before stays and counts no more, while this one does. A lesson that runs goes on.
@@ -61,6 +65,7 @@ def lesson(  # noqa: PLR0913 - options of a command
     wanted = NewAssignment(
         lesson=parse_address(path),
         learner_id=learner,
+        class_id=class_id,
         device_id=device,
         starts_at=since,
         ends_at=until,

@@ -42,7 +42,6 @@ from etude.people.device_credentials import read_keys
 from etude.people.gateway_token import read_gateway_token
 from etude.people.serial_keys import SerialKeys
 from etude.practice.apps import installed_apps
-from etude.practice.assigned import ASSIGNMENTS
 from etude.practice.known_assignments import FILE as KNOWN_ASSIGNMENTS
 from etude.practice.known_assignments import KnownAssignments
 from etude.practice.lessons import Lessons
@@ -239,7 +238,7 @@ async def _link(
         token=lambda: read_gateway_token(settings.data),
         hello=Hello(gateway_id=gateway_id, reaches_offline=broker is not None),
         runner=CommandRunner(Control(devices.connection, broker), ledger, clock),
-        handlers={**provisioning.handlers(), ASSIGNMENTS: assignments.handler()},
+        handlers={**provisioning.handlers(), **assignments.handlers()},
         standing=provisioning.standing,
     )
     provisioning.linked = lambda: link.up

@@ -1,6 +1,6 @@
 """Assignments as values, without a database: what web tells gateways, and which one counts.
 
-An *assignment* binds a learner or a device to a lesson for a time. Down the link go
+An *assignment* binds a learner, a class or a device to a lesson for a time. Down the link go
 `AssignmentNews` (kind `ASSIGNMENTS`).
 """
 
@@ -33,13 +33,14 @@ class LessonAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Assigned(msgspec.Struct, frozen=True, kw_only=True):
-    """An assignment as a gateway is to know it: of one learner, or of one device.
+    """An assignment as a gateway is to know it: of one learner, one class, or one device.
 
     Attributes:
         assignment_key: grows with every assignment that is made.
         assignment_id: what sessions carry.
-        learner_key: whose it is, on whichever device; None: it is a device's.
-        device_id: the device that plays it, whoever has it; None: it is a learner's.
+        learner_key: whose it is, on whichever device; or
+        class_key: of whoever is in this class at that moment, on whichever device; or
+        device_id: the device that plays it, whoever has it.
         lesson: what is practised.
         starts_us: it counts from then (µs since 1970) …
         ends_us: … until just before then; None: until further notice.
@@ -53,6 +54,7 @@ class Assigned(msgspec.Struct, frozen=True, kw_only=True):
     starts_us: int
     ends_us: int | None = None
     learner_key: int | None = None
+    class_key: int | None = None
     device_id: str | None = None
     listen_ratio: float | None = None
     courseware: CoursewarePin | None = None
@@ -70,14 +72,21 @@ class AssignmentNews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def current(assignments: Iterable[Assigned], at: datetime) -> Assigned | None:
-    """Return the assignment that counts at `at` among those of a device and of who has it.
+    """Return what counts at `at` among those of a device, of who has it, and of their classes.
 
-    A learner's own comes before the device's. Of several, the one that starts last is meant, and of
-    those that start together the one that was made last.
+    A learner's own comes before a class's, and that before the device's. Of several, also of
+    several classes, the one that starts last is meant, and of those that start together the one
+    that was made last.
     """
     at_us = to_us(at)
     return max(
         (each for each in assignments if each.covers(at_us)),
-        key=lambda each: (each.learner_key is not None, each.starts_us, each.assignment_key),
+        key=lambda each: (_rank(each), each.starts_us, each.assignment_key),
         default=None,
     )
+
+
+def _rank(assigned: Assigned) -> int:
+    if assigned.learner_key is not None:
+        return 2
+    return 1 if assigned.class_key is not None else 0

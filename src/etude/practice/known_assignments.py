@@ -1,4 +1,4 @@
-"""What a gateway knows of assignments while it cannot ask: memory, and a file.
+"""What a gateway knows of assignments, and of who is in which class, while it cannot ask.
 
 Like `etude.gateway.known_devices`: the link fills it, every question is answered from memory at
 once, and the file is for a start while web is away. It is written whole, off the loop; of a damaged
@@ -6,9 +6,11 @@ one nothing is used, and toys play their task's first lesson until the link has 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeVar
 
 import msgspec
 import structlog
@@ -17,24 +19,35 @@ from etude.clock import Clock, to_us
 from etude.files import Files, crash_point, replace_file
 from etude.gateway.link import ChangeHandler
 from etude.gateway.link_messages import LinkFrameError
-from etude.practice.assigned import Assigned, AssignmentNews, current
+from etude.people.roster_records import ROSTERS, LearnerClasses
+from etude.practice.assigned import (
+    ASSIGNMENTS,
+    Assigned,
+    AssignmentNews,
+    CoursewarePin,
+    current,
+)
 
 FILE: Final = "known-assignments.json"
 FORMAT: Final = 1
 
 _log = structlog.get_logger(__name__)
 
-_Holder = int | str | None
-"""A learner's key or a device's id."""
+_Holder = tuple[Literal["learner", "class"], int] | tuple[Literal["device"], str | None]
+"""A learner's or a class's key, or a device's id."""
 
 
 class _Cached(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     assigned: tuple[Assigned, ...]
+    rosters: tuple[LearnerClasses, ...] = ()
+
+
+_NOTHING: Final = _Cached(format=FORMAT, assigned=())
 
 
 class KnownAssignments:
-    """Assignments that count now or later, cached. Belongs to one event loop.
+    """Assignments and times in classes that count now or later, cached. Belongs to one event loop.
 
     Args:
         path: the cache file; its folder is made.
@@ -57,8 +70,19 @@ class KnownAssignments:
         self._files = files or Files()
         self._assigned: dict[int, Assigned] = {}
         self._by_holder: dict[_Holder, dict[int, Assigned]] = {}
+        self._classes: dict[int, LearnerClasses] = {}
         self._saving = asyncio.Lock()
-        self._fill(self._read())
+        self.changed: Callable[[], None] = lambda: None
+        """Called when other assignments are known than before."""
+        cached = self._read()
+        self._fill(cached.assigned)
+        self._enrol(cached.rosters)
+
+    @property
+    def pins(self) -> frozenset[CoursewarePin]:
+        """The scenes of published courses that are assigned, now or later."""
+        found = (each.courseware for each in self._assigned.values())
+        return frozenset(pin for pin in found if pin is not None)
 
     def __len__(self) -> int:
         """How many assignments are known."""
@@ -66,33 +90,68 @@ class KnownAssignments:
 
     def current(self, device_id: str) -> Assigned | None:
         """Return what is to be practised on a device now: by who has it, or by whoever has it."""
-        candidates = dict(self._by_holder.get(device_id, {}))
-        learner_key = self._learner_of(device_id)
-        if learner_key is not None:
-            candidates |= self._by_holder.get(learner_key, {})
-        return current(candidates.values(), self._clock.now())
+        now = self._clock.now()
+        candidates = chain.from_iterable(
+            self._by_holder.get(holder, {}).values() for holder in self._holders(device_id, now)
+        )
+        return current(candidates, now)
 
-    def handler(self) -> ChangeHandler:
-        """Return what takes the kind `ASSIGNMENTS` that comes down the link."""
-        return ChangeHandler(replace=self.replace, apply=self.apply)
+    def handlers(self) -> dict[str, ChangeHandler]:
+        """Return what takes the kinds `ASSIGNMENTS` and `ROSTERS` that come down the link."""
+        return {
+            ASSIGNMENTS: ChangeHandler(replace=self.replace, apply=self.apply),
+            ROSTERS: ChangeHandler(replace=self.replace_rosters, apply=self.apply_rosters),
+        }
+
+    def _holders(self, device_id: str, now: datetime) -> Iterator[_Holder]:
+        yield ("device", device_id)
+        learner_key = self._learner_of(device_id)
+        if learner_key is None:
+            return
+        yield ("learner", learner_key)
+        learner = self._classes.get(learner_key)
+        if learner is not None:
+            yield from (("class", class_key) for class_key in set(learner.at(to_us(now))))
 
     # What the link tells. Memory first, so that it counts at once; the file before it returns.
 
     async def replace(self, items: Sequence[msgspec.Raw]) -> None:
         """Take these for all there are; raises `LinkFrameError` and keeps what it knew."""
-        told = [news.assigned for news in _decoded(items) if news.assigned is not None]
+        news = _decoded(items, AssignmentNews)
+        told = [each.assigned for each in news if each.assigned is not None]
         self._assigned.clear()
         self._by_holder.clear()
         self._fill(told)
+        self.changed()
         await self._save()
 
     async def apply(self, items: Sequence[msgspec.Raw]) -> None:
         """Take these as they are now; raises `LinkFrameError`."""
-        for news in _decoded(items):
+        for news in _decoded(items, AssignmentNews):
             self._drop(news.assignment_key)
             if news.assigned is not None:
                 self._put(news.assigned)
+        self.changed()
         await self._save()
+
+    async def replace_rosters(self, items: Sequence[msgspec.Raw]) -> None:
+        """Take these for all rosters there are; raises `LinkFrameError` and keeps what it knew."""
+        told = _decoded(items, LearnerClasses)
+        self._classes.clear()
+        self._enrol(told)
+        await self._save()
+
+    async def apply_rosters(self, items: Sequence[msgspec.Raw]) -> None:
+        """Take the classes of these learners as they are now; raises `LinkFrameError`."""
+        self._enrol(_decoded(items, LearnerClasses))
+        await self._save()
+
+    def _enrol(self, told: Iterable[LearnerClasses]) -> None:
+        for learner in told:
+            if learner.classes:
+                self._classes[learner.learner_key] = learner
+            else:
+                self._classes.pop(learner.learner_key, None)
 
     def _fill(self, told: Iterable[Assigned]) -> None:
         for assigned in told:
@@ -118,7 +177,11 @@ class KnownAssignments:
         """Write the file off the loop; what changes meanwhile is written after it."""
         async with self._saving:
             self._forget_over()
-            cached = _Cached(format=FORMAT, assigned=tuple(self._assigned.values()))
+            cached = _Cached(
+                format=FORMAT,
+                assigned=tuple(self._assigned.values()),
+                rosters=tuple(self._classes.values()),
+            )
             await asyncio.to_thread(self._write, cached)
 
     def _forget_over(self) -> None:
@@ -126,6 +189,12 @@ class KnownAssignments:
         for key, each in tuple(self._assigned.items()):
             if each.ends_us is not None and each.ends_us <= now_us:
                 self._drop(key)
+        for learner in tuple(self._classes.values()):
+            left = tuple(
+                each for each in learner.classes if each.ends_us is None or each.ends_us > now_us
+            )
+            if left != learner.classes:
+                self._enrol([LearnerClasses(learner_key=learner.learner_key, classes=left)])
 
     def _write(self, cached: _Cached) -> None:
         try:
@@ -140,33 +209,40 @@ class KnownAssignments:
                 reason=error.strerror or type(error).__name__,
             )
 
-    def _read(self) -> tuple[Assigned, ...]:
+    def _read(self) -> _Cached:
         try:
             cached = msgspec.json.decode(self._path.read_bytes(), type=_Cached)
         except FileNotFoundError:
-            return ()
+            return _NOTHING
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             _log.warning(
                 "cache of assignments unreadable: none counts until web has told them again",
                 action="known_assignments.damaged",
                 reason=type(error).__name__,
             )
-            return ()
+            return _NOTHING
         if cached.format != FORMAT:
             _log.warning(
                 "cache of assignments of another version", action="known_assignments.format"
             )
-            return ()
-        return cached.assigned
+            return _NOTHING
+        return cached
 
 
 def _holder(assigned: Assigned) -> _Holder:
-    return assigned.device_id if assigned.learner_key is None else assigned.learner_key
+    if assigned.learner_key is not None:
+        return ("learner", assigned.learner_key)
+    if assigned.class_key is not None:
+        return ("class", assigned.class_key)
+    return ("device", assigned.device_id)
 
 
-def _decoded(items: Sequence[msgspec.Raw]) -> list[AssignmentNews]:
+_Item = TypeVar("_Item", bound=msgspec.Struct)
+
+
+def _decoded(items: Sequence[msgspec.Raw], kind: type[_Item]) -> list[_Item]:
     try:
-        return [msgspec.json.decode(item, type=AssignmentNews) for item in items]
+        return [msgspec.json.decode(item, type=kind) for item in items]
     except msgspec.DecodeError as error:
         # Its words name members and types, never their values.
         raise LinkFrameError(reason=str(error)[:200]) from error

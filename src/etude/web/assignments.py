@@ -1,4 +1,4 @@
-"""Assignments over HTTP: what learners and devices are to practise, and until when."""
+"""Assignments over HTTP: what learners, classes and devices are to practise, and until when."""
 
 from datetime import datetime
 from typing import Annotated, Final, TypeAlias
@@ -7,9 +7,13 @@ import msgspec
 from litestar import Response, delete, get, post
 from litestar.params import JSONBody, PathParameter, QueryParameter
 from msgspec import Meta
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.classroom.fields import END
 from etude.people import audit
+from etude.people.class_errors import ClassArchivedError, ClassNotYoursError, ClassUnknownError
+from etude.people.class_staff import require_own
+from etude.people.classes import get_class
 from etude.people.devices import get_device
 from etude.people.errors import (
     CursorInvalidError,
@@ -55,23 +59,26 @@ Name = Annotated[str, Meta(pattern=f"^{IDENTIFIER.pattern}{END}")]
 OfLearner: TypeAlias = Annotated[
     str | None, QueryParameter(name="learner", max_length=MAX_ID, description="Of this learner.")
 ]
+OfClass: TypeAlias = Annotated[
+    str | None,
+    QueryParameter(name="class", max_length=MAX_ID, description="Of this class itself."),
+]
 OfDevice: TypeAlias = Annotated[
     str | None,
     QueryParameter(name="device", max_length=MAX_DEVICE_ID, description="Of this device itself."),
 ]
 
 
-class NewAssignmentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A lesson for a learner, on whichever device they have, or for a device, whoever has it.
+class NewAssignmentBody(LessonBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A lesson, or a scene of a published course, for a learner, on whichever device they have; for a class; or for a device.
 
-    Exactly one of `learner_id` and `device_id`. It counts from `starts_at` (null: now) until just
+    Exactly one of `learner_id`, `class_id` (whoever is in the class at that moment) and `device_id`
+    (whoever has it). It counts from `starts_at` (null: now) until just
     before `ends_at` (null: until further notice). `listen_ratio` null: as the task says.
     """
 
-    app_id: Name
-    task_id: Name
-    lesson_id: Name
     learner_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID)] | None = None
+    class_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID)] | None = None
     device_id: Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID)] | None = None
     starts_at: Instant | None = None
     ends_at: Instant | None = None
@@ -86,6 +93,7 @@ class AssignmentView(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     lesson_id: str
     learner_id: str | None
+    class_id: str | None
     device_id: str | None
     listen_ratio: float | None
     courseware: CoursewarePin | None
@@ -116,6 +124,9 @@ class AssignmentPage(msgspec.Struct, frozen=True, kw_only=True):
             TimeOutOfRangeError,
             LearnerUnknownError,
             LearnerErasedError,
+            ClassUnknownError,
+            ClassArchivedError,
+            ClassNotYoursError,
             DeviceUnknownError,
             StoreUnavailable,
         ),
@@ -127,8 +138,9 @@ async def create_assignment(
 ) -> Response[AssignmentView]:
     """Assign a lesson: the toy plays it when its task, or "start practice", is asked for next.
 
-    A lesson that runs is not changed. Where several count, a learner's own comes before a device's,
-    and of these the one that starts last.
+    A lesson that runs is not changed. Where several count, a learner's own comes before a class's
+    and that before a device's, and of these the one that starts last. A teacher without `operate`
+    assigns to own classes.
     """
     services = services_of(request)
     fields = msgspec.structs.asdict(data)
@@ -156,6 +168,8 @@ async def create_assignment(
             CursorInvalidError,
             LearnerUnknownError,
             LearnerErasedError,
+            ClassUnknownError,
+            ClassNotYoursError,
             DeviceUnknownError,
             StoreUnavailable,
         ),
@@ -165,6 +179,7 @@ async def create_assignment(
 async def show_assignments(
     request: HttpRequest,
     learner: OfLearner = None,
+    of_class: OfClass = None,
     device: OfDevice = None,
     cursor: Cursor = None,
     limit: Limit = DEFAULT_LIMIT,
@@ -176,6 +191,7 @@ async def show_assignments(
         page = await list_assignments(
             connection,
             learner_key=(await get_learner(connection, learner)).learner_key if learner else None,
+            class_key=await _own(request, connection, of_class) if of_class else None,
             device_key=(await get_device(connection, device)).device_key if device else None,
             cursor=cursor,
             limit=limit,
@@ -195,7 +211,9 @@ async def show_assignments(
     PATH + "/{assignment_id:str}",
     status_code=204,
     opt=declared(
-        roles=("server",), needs=_NEEDS, raises=(AssignmentUnknownError, StoreUnavailable)
+        roles=("server",),
+        needs=_NEEDS,
+        raises=(AssignmentUnknownError, ClassNotYoursError, StoreUnavailable),
     ),
     tags=["Practice"],
 )
@@ -206,6 +224,12 @@ async def remove_assignment(request: HttpRequest, assignment_id: AssignmentId) -
         work.after_commit(services.links.wake)
         await withdraw(work, assignment_id, actor=principal_of(request), now=services.clock.now())
     return Response(None, status_code=204)
+
+
+async def _own(request: HttpRequest, connection: AsyncConnection, class_id: str) -> int:
+    found = await get_class(connection, class_id)
+    await require_own(connection, principal_of(request), found)
+    return found.class_key
 
 
 def _require(settings: Settings, address: LessonAddress) -> None:

@@ -16,6 +16,7 @@ from etude.examiner.card_links import CardLinks
 from etude.examiner.enqueue import projectors
 from etude.examiner.learner_data import all_learner_data
 from etude.examiner.shelf import RubricShelf
+from etude.people import roster_feed
 from etude.people.authentication import Authenticator
 from etude.people.binding_feed import change_sources, report_sinks
 from etude.people.device_credentials import DeviceKeys, read_keys
@@ -86,7 +87,11 @@ def compose(
             database,
             time,
             made,
-            sources=(*change_sources(time), *assignments_feed.change_sources(time)),
+            sources=(
+                *change_sources(time),
+                *roster_feed.change_sources(time),
+                *assignments_feed.change_sources(time),
+            ),
             sinks=report_sinks(),
         ),
         shelf=RubricShelf(settings.rubrics),

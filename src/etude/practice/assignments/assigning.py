@@ -11,6 +11,8 @@ from etude.clock import to_us
 from etude.files import crash_point
 from etude.people import audit
 from etude.people.changes import mark_changed
+from etude.people.class_staff import require_own
+from etude.people.classes import get_active_class, get_class
 from etude.people.devices import get_device
 from etude.people.learners import get_learner
 from etude.people.records import Actor, Principal, Subject
@@ -40,13 +42,15 @@ async def assign(
     Whether there is such a lesson is `require_lesson`'s to say, before the transaction.
 
     Raises:
-        AssignmentHolderError: not exactly one of learner and device is named.
+        AssignmentHolderError: not exactly one of learner, class and device is named.
         AssignmentIntervalError, TimeOutOfRangeError: the time is empty, or no usable time.
         AssignmentRatioError: no follow-read takes that ratio.
         LearnerUnknownError, LearnerErasedError, DeviceUnknownError: as they say.
+        ClassUnknownError, ClassArchivedError: as they say.
+        ClassNotYoursError: the actor is a teacher of other classes.
     """
     row = _row(wanted, assignment_id, now)
-    holder = await _holder(work, wanted)
+    holder = await _holder(work, wanted, actor)
     row |= {f"{holder[0]}_key": holder[1]}
     key = await repository.add(work.connection, row)
     crash_point("practice.assignment.stored")
@@ -61,9 +65,12 @@ async def withdraw(
 ) -> Assignment:
     """Let an assignment count no more; a lesson that runs goes on. Twice is once.
 
-    Raises `AssignmentUnknownError`.
+    Raises `AssignmentUnknownError`, or `ClassNotYoursError` to a teacher of other classes.
     """
     found = await repository.get(work.connection, assignment_id, lock=True)
+    if found.class_id is not None:
+        of_class = await get_class(work.connection, found.class_id)
+        await require_own(work.connection, actor, of_class)
     if found.withdrawn_at is not None:
         return found
     await repository.withdraw(work.connection, found.assignment_key, to_us(now))
@@ -80,16 +87,23 @@ def subject_of(found: Assignment) -> Subject:
     """Return whose an assignment is, for the audit log."""
     if found.learner_key is not None:
         return ("learner", found.learner_key)
+    if found.class_key is not None:
+        return ("class", found.class_key)
     return ("device", found.device_key or 0)
 
 
-async def _holder(work: UnitOfWork, wanted: NewAssignment) -> Subject:
+async def _holder(work: UnitOfWork, wanted: NewAssignment, actor: Actor | Principal) -> Subject:
     """Find who it is for; a learner's row is locked, so that no erasure passes it by."""
-    if (wanted.learner_id is None) == (wanted.device_id is None):
+    named = (wanted.learner_id, wanted.class_id, wanted.device_id)
+    if sum(each is not None for each in named) != 1:
         raise AssignmentHolderError
     if wanted.learner_id is not None:
         learner = await get_learner(work.connection, wanted.learner_id, lock=True)
         return ("learner", learner.learner_key)
+    if wanted.class_id is not None:
+        of_class = await get_active_class(work.connection, wanted.class_id)
+        await require_own(work.connection, actor, of_class)
+        return ("class", of_class.class_key)
     device = await get_device(work.connection, wanted.device_id or "")
     return ("device", device.device_key)
 

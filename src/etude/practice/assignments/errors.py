@@ -10,9 +10,15 @@ class AssignmentUnknownError(NotFoundError):
 
 
 class AssignmentHolderError(InvalidError):
-    """An assignment is of a learner or of a device: exactly one of them must be named."""
+    """An assignment is of a learner, a class or a device: exactly one of them must be named."""
 
     code = "ASSIGNMENT_HOLDER"
+
+
+class AssignedLessonError(InvalidError):
+    """An assignment is of a lesson, of a course's scene, or of a pinned scene: exactly one."""
+
+    code = "ASSIGNED_LESSON"
 
 
 class AssignmentIntervalError(InvalidError):

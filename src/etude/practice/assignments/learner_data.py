@@ -1,4 +1,8 @@
-"""A learner's assignments: exported as a file, removed when the learner is erased."""
+"""A learner's assignments: exported as a file, removed when the learner is erased.
+
+What a class was assigned while the learner was in it is exported too; it is not the learner's, and
+stays.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -42,7 +46,7 @@ async def _exported(database: Database, learner_key: int) -> AsyncIterator[Expor
 
 
 def _shown(one: Assignment) -> dict[str, Any]:
-    hidden = {"assignment_key", "learner_key", "learner_id", "device_key", "device_id"}
+    hidden = {"assignment_key", "learner_key", "learner_id", "class_key", "device_key", "device_id"}
     return {
         name: value for name, value in msgspec.structs.asdict(one).items() if name not in hidden
     }

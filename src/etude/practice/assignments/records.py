@@ -13,7 +13,8 @@ class NewAssignment(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         lesson: what is to be practised.
         learner_id: by whom, on whichever device they have; or
-        device_id: on which device, by whoever has it. Exactly one of both.
+        class_id: by whoever is in this class then, on whichever device they have; or
+        device_id: on which device, by whoever has it. Exactly one of the three.
         starts_at: from when on; None: from now on.
         ends_at: until just before when; None: until further notice.
         listen_ratio: how long its windows are; None: as the task says.
@@ -23,6 +24,7 @@ class NewAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
     lesson: LessonAddress
     learner_id: str | None = None
+    class_id: str | None = None
     device_id: str | None = None
     starts_at: datetime | None = None
     ends_at: datetime | None = None
@@ -40,6 +42,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     lesson_id: str
     learner_key: int | None
     learner_id: str | None
+    class_key: int | None
+    class_id: str | None
     device_key: int | None
     device_id: str | None
     listen_ratio: float | None

@@ -7,19 +7,24 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Row, Select, delete, insert, or_, select, update
+from sqlalchemy import Row, Select, delete, exists, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us
 from etude.people.paging import key_after, page
 from etude.people.records import Page
-from etude.people.tables import device, learner
+from etude.people.tables import class_member, device, learner, school_class
 from etude.practice.assigned import Assigned, CoursewarePin, LessonAddress
 from etude.practice.assignments.errors import AssignmentUnknownError
 from etude.practice.assignments.records import Assignment
 from etude.practice.assignments.tables import assignment
 
-_SHOWN: Final = (assignment, learner.c.learner_id, device.c.device_id)
+_SHOWN: Final = (
+    assignment,
+    learner.c.learner_id,
+    school_class.c.class_id,
+    device.c.device_id,
+)
 
 
 async def add(connection: AsyncConnection, values: dict[str, Any]) -> int:
@@ -59,11 +64,12 @@ async def list_assignments(
     connection: AsyncConnection,
     *,
     learner_key: int | None = None,
+    class_key: int | None = None,
     device_key: int | None = None,
     cursor: str | None = None,
     limit: int,
 ) -> Page[Assignment]:
-    """Return a page of assignments, oldest first: all, or those of a learner or a device."""
+    """Return a page of assignments, oldest first: all, or those of one learner, class, device."""
     statement = (
         _shown()
         .where(assignment.c.assignment_key > key_after(cursor))
@@ -72,6 +78,8 @@ async def list_assignments(
     )
     if learner_key is not None:
         statement = statement.where(assignment.c.learner_key == learner_key)
+    if class_key is not None:
+        statement = statement.where(assignment.c.class_key == class_key)
     if device_key is not None:
         statement = statement.where(assignment.c.device_key == device_key)
     rows = (await connection.execute(statement)).all()
@@ -92,9 +100,30 @@ async def standing(
     return [_assigned(row) for row in rows]
 
 
+async def pinned_to(connection: AsyncConnection, courseware_id: str, version: int) -> Sequence[str]:
+    """Return the ids of assignments of a courseware's version that were not withdrawn."""
+    found = await connection.scalars(
+        select(assignment.c.assignment_id)
+        .where(
+            assignment.c.courseware_id == courseware_id,
+            assignment.c.courseware_version == version,
+            assignment.c.withdrawn_us.is_(None),
+        )
+        .order_by(assignment.c.assignment_key)
+    )
+    return list(found)
+
+
 async def of_learner(connection: AsyncConnection, learner_key: int) -> Sequence[Assignment]:
-    """Return all assignments of a learner, oldest first."""
-    statement = _shown().where(assignment.c.learner_key == learner_key)
+    """Return a learner's own assignments, and those of classes while in them, oldest first."""
+    starts = (assignment.c.starts_us, class_member.c.starts_us)
+    ends = (assignment.c.ends_us, assignment.c.withdrawn_us, class_member.c.ends_us)
+    together = exists().where(
+        class_member.c.learner_key == learner_key,
+        class_member.c.class_key == assignment.c.class_key,
+        *(or_(end.is_(None), end > start) for end in ends for start in starts),
+    )
+    statement = _shown().where(or_(assignment.c.learner_key == learner_key, together))
     rows = await connection.execute(statement.order_by(assignment.c.assignment_key))
     return [_record(row) for row in rows]
 
@@ -113,6 +142,7 @@ def _shown() -> Select[Any]:
     return (
         select(*_SHOWN)
         .outerjoin(learner, learner.c.learner_key == assignment.c.learner_key)
+        .outerjoin(school_class, school_class.c.class_key == assignment.c.class_key)
         .outerjoin(device, device.c.device_key == assignment.c.device_key)
     )
 
@@ -136,6 +166,7 @@ def _assigned(row: Row[Any]) -> Assigned:
         starts_us=row.starts_us,
         ends_us=row.ends_us,
         learner_key=row.learner_key,
+        class_key=row.class_key,
         device_id=row.device_id,
         listen_ratio=row.listen_ratio,
         courseware=_pin(row),
