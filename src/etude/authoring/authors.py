@@ -3,22 +3,30 @@
 import asyncio
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from etude.authoring.classrooms.records import LessonOutline, LessonRequest, Tell
 from etude.authoring.errors import CourseVoiceMissingError
 from etude.authoring.framework import CourseFramework
 from etude.authoring.material import Fact, Language, Syllabus
+from etude.authoring.outline.alone import (
+    checked_outline,
+    classroom_alone,
+    lesson_alone,
+    lesson_syllabus,
+    outline_of,
+)
 from etude.authoring.outline.lesson import Sound
 from etude.authoring.outline.module import lesson_of, make_classroom
 from etude.authoring.outline.planning import plan
 from etude.authoring.outline.practice import to_repeat
 from etude.authoring.reading import read_material, title_of_file
-from etude.authoring.records import CourseRequest
+from etude.authoring.records import CourseRequest, SoundFile
 from etude.classroom.digest import OutputDigest
 from etude.classroom.library import Draft
 from etude.classroom.model import Classroom
@@ -56,6 +64,49 @@ class Author(Protocol):
         """Return the classroom of a module; its files go into the draft."""
 
     def silent(self, request: CourseRequest) -> tuple[str, ...]:
+        """Return the places of sentences to repeat that will have no sound; blocks."""
+
+
+class LessonOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A lesson on its own that is to be outlined, or made by its confirmed outline.
+
+    Attributes:
+        job_key: what a ledger of calls may stand on (`classroom:<job_key>`).
+        job_id: of the job, the same after a kill.
+        owner: who pays: `staff:o-1`.
+        classroom_id: the id that the classroom will have.
+    """
+
+    request: LessonRequest
+    job_key: int
+    job_id: str
+    owner: str
+    classroom_id: str
+    created_at: datetime
+
+
+class LessonAuthor(Protocol):
+    """Makes lessons on their own, outline first; both may be cancelled at any moment.
+
+    After a kill it is asked once more for the same order: it answers the same, and buys nothing
+    twice.
+    """
+
+    def accept(self, request: LessonRequest) -> None:
+        """Raise an `EtudeError` if it can be said at once that there is no lesson; blocks."""
+
+    async def lesson_outline(self, order: LessonOrder, tell: Tell) -> LessonOutline:
+        """Return an outline; raises an `EtudeError` if there can be none."""
+
+    def edited_outline(self, made: LessonOutline, edited: LessonOutline) -> LessonOutline:
+        """Return an outline as a person edited it; raises `LessonOutlineInvalidError`."""
+
+    async def lesson(
+        self, order: LessonOrder, outline: LessonOutline, draft: Draft, tell: Tell
+    ) -> Classroom:
+        """Return the classroom of a confirmed outline; its files go into the draft."""
+
+    def silent_sentences(self, request: LessonRequest) -> tuple[str, ...]:
         """Return the places of sentences to repeat that will have no sound; blocks."""
 
 
@@ -100,19 +151,64 @@ class OutlineAuthor:
         syllabus = syllabus_of(request)
         if self._speaks(request, syllabus.language):
             return ()
-        facts = [fact for unit in syllabus.units for fact in to_repeat(unit)]
-        return tuple(syllabus.place([fact.ref]) for fact in facts if fact.sound is None)
+        return _without_sound(syllabus)
 
-    def _speaks(self, request: CourseRequest, language: Language) -> bool:
+    def accept(self, request: LessonRequest) -> None:
+        """Refuse material that gives no lesson; see `LessonAuthor`."""
+        lesson_alone(request)
+
+    async def lesson_outline(self, order: LessonOrder, tell: Tell) -> LessonOutline:
+        """Return the outline of a lesson on its own; see `LessonAuthor`."""
+        del tell  # there is nothing to wait for
+
+        def outline(_stop: threading.Event) -> LessonOutline:
+            language = lesson_syllabus(order.request).language
+            return outline_of(order.request, speaks=self._voice_for(order.request, language))
+
+        return await _stoppable(outline)
+
+    def edited_outline(self, made: LessonOutline, edited: LessonOutline) -> LessonOutline:
+        """Return an edited outline; see `LessonAuthor`."""
+        return checked_outline(made, edited)
+
+    async def lesson(
+        self, order: LessonOrder, outline: LessonOutline, draft: Draft, tell: Tell
+    ) -> Classroom:
+        """Return the classroom of a lesson on its own; see `LessonAuthor`."""
+        request = order.request
+
+        def make(stop: threading.Event) -> Classroom:
+            language = lesson_syllabus(request).language
+            voice = self._voice if self._voice_for(request, language) else None
+            sounds = _DraftSounds(self, request.sounds, draft, language, voice, stop)
+            return classroom_alone(
+                request, outline, order.classroom_id, sounds, order.created_at, tell
+            )
+
+        return await _stoppable(make)
+
+    def silent_sentences(self, request: LessonRequest) -> tuple[str, ...]:
+        """Return the places of sentences without sound; see `LessonAuthor`."""
+        syllabus = lesson_syllabus(request)
+        if self._speaks(request, syllabus.language):
+            return ()
+        return _without_sound(syllabus)
+
+    def _speaks(self, request: CourseRequest | LessonRequest, language: Language) -> bool:
         return request.narrated and self._voice is not None and self._voice.knows(language)
+
+    def _voice_for(self, request: CourseRequest | LessonRequest, language: Language) -> bool:
+        """Return whether a voice speaks; `CourseVoiceMissingError` if it is to and cannot."""
+        speaks = self._speaks(request, language)
+        if request.narrated and not speaks:
+            raise CourseVoiceMissingError(language=language)
+        return speaks
 
     def _module(self, order: ModuleOrder, draft: Draft, stop: threading.Event) -> Classroom:
         syllabus = syllabus_of(order.request)
         lesson = lesson_of(syllabus, order.framework, order.index, order.earlier)
-        speaks = self._speaks(order.request, syllabus.language)
-        if order.request.narrated and not speaks:
-            raise CourseVoiceMissingError(language=syllabus.language)
-        sounds = _DraftSounds(self, order, draft, syllabus, self._voice if speaks else None, stop)
+        voice = self._voice if self._voice_for(order.request, syllabus.language) else None
+        sounds = _DraftSounds(self, order.request.sounds, draft, syllabus.language, voice, stop)
         return make_classroom(lesson, order.classroom_id, sounds, order.created_at)
 
     def recording(self, sha256: str) -> tuple[Path, int]:
@@ -131,9 +227,9 @@ class _DraftSounds:
     def __init__(
         self,
         author: OutlineAuthor,
-        order: ModuleOrder,
+        recordings: Sequence[SoundFile],
         draft: Draft,
-        syllabus: Syllabus,
+        language: Language,
         voice: Voice | None,
         stop: threading.Event,
     ) -> None:
@@ -141,8 +237,8 @@ class _DraftSounds:
         self._draft = draft
         self._voice = voice
         self._stop = stop
-        self._language = syllabus.language
-        self._recordings = {one.name: one.sha256 for one in order.request.sounds}
+        self._language = language
+        self._recordings = {one.name: one.sha256 for one in recordings}
         self._spoken: dict[str, Sound] = {}
 
     def speech(self, words: str) -> str | None:
@@ -187,6 +283,11 @@ def syllabus_of(request: CourseRequest) -> Syllabus:
         language=request.language,
         sounds=[one.name for one in request.sounds],
     )
+
+
+def _without_sound(syllabus: Syllabus) -> tuple[str, ...]:
+    facts = [fact for unit in syllabus.units for fact in to_repeat(unit)]
+    return tuple(syllabus.place([fact.ref]) for fact in facts if fact.sound is None)
 
 
 def _title(request: CourseRequest) -> str:

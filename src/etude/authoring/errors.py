@@ -33,6 +33,36 @@ class MaterialTwiceError(InvalidError):
     code = "MATERIAL_TWICE"
 
 
+class LessonMaterialTooLittleError(InvalidError):
+    """There is not enough for a lesson."""
+
+    code = "LESSON_MATERIAL_TOO_LITTLE"
+
+
+class LessonMaterialTooMuchError(InvalidError):
+    """There is more than a lesson can hold: it is a course."""
+
+    code = "LESSON_MATERIAL_TOO_MUCH"
+
+
+class LessonStepsMissingError(InvalidError):
+    """A task is wanted, and the material has no steps in an order."""
+
+    code = "LESSON_STEPS_MISSING"
+
+
+class LessonOutlineInvalidError(InvalidError):
+    """An outline breaks its rules; the parts say which, each with its path."""
+
+    code = "LESSON_OUTLINE_INVALID"
+
+
+class LessonOutlineMistakeError(InvalidError):
+    """One mistake of an outline."""
+
+    code = "LESSON_OUTLINE_MISTAKE"
+
+
 class FrameworkInvalidError(InvalidError):
     """A framework breaks its rules; the parts say which, each with its path."""
 

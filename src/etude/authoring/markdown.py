@@ -91,6 +91,24 @@ def read_markdown(text: str, file: int) -> Syllabus:
     )
 
 
+def read_text(text: str, file: int) -> Syllabus:
+    """Return a text as one unit: its headings begin topics and lists, not lessons."""
+    blocks = list(_blocks(text, file))
+    heads = [block for block in blocks if block.level == 1]
+    title = heads[0].title if heads else ""
+    unit = _unit([_Block(2, title, blocks[0].ref, []), *blocks])
+    units = (unit,) if unit.size else ()
+    return Syllabus(title=title, language="en", units=units, ref=unit.ref)
+
+
+def is_prose(text: str) -> bool:
+    """Whether a text has lower headings or paragraphs: a list has one thing a line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    heads = [match for line in lines if (match := _HEADING.match(line))]
+    several = [line for line in lines if len(_SENTENCE_END.split(line)) > 1]
+    return any(len(head[1]) > 1 for head in heads) or len(several) * 2 > len(lines) - len(heads)
+
+
 def _unit(blocks: Sequence[_Block]) -> Unit:
     found: dict[Kind, list[Fact]] = {
         kind: [] for kind in ("goals", "sentences", "questions", "tasks")

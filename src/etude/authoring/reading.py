@@ -6,19 +6,21 @@ is a list of sentences, one a line. Several files are read as one, in the order 
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from etude.authoring.errors import (
+    LessonMaterialTooLittleError,
+    LessonMaterialTooMuchError,
     MaterialTooLittleError,
     MaterialTooMuchError,
     MaterialTwiceError,
     MaterialUnreadableError,
 )
 from etude.authoring.lists import read_list
-from etude.authoring.markdown import read_markdown
+from etude.authoring.markdown import is_prose, read_markdown, read_text
 from etude.authoring.material import (
     LEAST_UNITS,
     MOST_LINES,
@@ -29,13 +31,16 @@ from etude.authoring.material import (
     Syllabus,
     Unit,
 )
-from etude.authoring.units import arranged
+from etude.authoring.units import arranged, whole
 from etude.authoring.wording import language_of
 
 MOST_CHARACTERS: Final = 400_000
 LEAST_ITEMS: Final = 8
 MOST_IN_A_UNIT: Final = 60
+LEAST_IN_A_LESSON: Final = 3
 _NUMBERED: Final = re.compile(r"^(\d{1,3})\.txt$")
+_MARKDOWN: Final = (".md", ".markdown")
+ReadFile = Callable[[Material, int], Syllabus]
 _SYLLABUS: Final = re.compile(r"^#{2,3} ", re.MULTILINE)
 
 
@@ -58,17 +63,55 @@ def read_material(
         MaterialUnreadableError: a file is too long.
         MaterialTooLittleError, MaterialTooMuchError: it gives no course of 4 to 15 modules.
     """
+    with_sounds = _with_sounds(_read(materials, language, read_as_course), sounds)
+    units = arranged(with_sounds)
+    _check_size(units)
+    return msgspec.structs.replace(with_sounds, units=units)
+
+
+def read_lesson(
+    materials: Sequence[Material],
+    *,
+    language: Language | None = None,
+    sounds: Collection[str] = (),
+) -> Syllabus:
+    """Return the syllabus of a lesson on its own: one unit, whatever the headings of its material.
+
+    Args and errors are those of `read_material`, but for:
+
+    Raises:
+        LessonMaterialTooLittleError, LessonMaterialTooMuchError: it gives no lesson.
+    """
+    with_sounds = _with_sounds(_read(materials, language, read_as_lesson), sounds)
+    unit = whole(with_sounds)
+    if unit.size < LEAST_IN_A_LESSON:
+        raise LessonMaterialTooLittleError(items=unit.size, least=LEAST_IN_A_LESSON)
+    if unit.size > MOST_IN_A_UNIT:
+        raise LessonMaterialTooMuchError(items=unit.size, most=MOST_IN_A_UNIT)
+    return msgspec.structs.replace(with_sounds, units=(unit,))
+
+
+def _read(materials: Sequence[Material], language: Language | None, of_file: ReadFile) -> Syllabus:
     ordered = sorted(materials, key=lambda one: one.name)
     _check(ordered)
     spoken = language or language_of("\n".join(one.text for one in ordered))
     if ordered and all(_NUMBERED.match(one.name) for one in ordered):
-        read = _numbered(ordered, spoken)
-    else:
-        read = _joined(ordered, spoken)
-    with_sounds = _with_sounds(read, sounds)
-    units = arranged(with_sounds)
-    _check_size(units)
-    return msgspec.structs.replace(with_sounds, units=units)
+        return _numbered(ordered, spoken)
+    return _joined(ordered, spoken, of_file)
+
+
+def read_as_course(one: Material, at: int) -> Syllabus:
+    """Read a file whose headings begin lessons."""
+    if one.name.lower().endswith(_MARKDOWN) or _SYLLABUS.search(one.text):
+        return read_markdown(one.text, at)
+    return Syllabus(title="", language="en", units=read_list(one.text, at))
+
+
+def read_as_lesson(one: Material, at: int) -> Syllabus:
+    """Read a file whose headings begin topics; paragraphs are told, lists are learnt."""
+    if one.name.lower().endswith(_MARKDOWN) or is_prose(one.text):
+        return read_text(one.text, at)
+    return Syllabus(title="", language="en", units=read_list(one.text, at))
 
 
 def _check(materials: Sequence[Material]) -> None:
@@ -107,17 +150,13 @@ def _numbered(materials: Sequence[Material], language: Language) -> Syllabus:
     return msgspec.structs.replace(joined, units=(unit,))
 
 
-def _joined(materials: Sequence[Material], language: Language) -> Syllabus:
+def _joined(materials: Sequence[Material], language: Language, of_file: ReadFile) -> Syllabus:
     head = Syllabus(title="", language=language, units=(), files=tuple(m.name for m in materials))
     units: list[Unit] = []
     for at, one in enumerate(materials):
-        if one.name.lower().endswith((".md", ".markdown")) or _SYLLABUS.search(one.text):
-            read = read_markdown(one.text, at)
-            head = _headed(head, read)
-            units += read.units
-        else:
-            found = read_list(one.text, at)
-            units += found
+        read = of_file(one, at)
+        head = _headed(head, read)
+        units += read.units
     return msgspec.structs.replace(head, units=tuple(units))
 
 

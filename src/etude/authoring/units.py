@@ -35,6 +35,26 @@ def arranged(syllabus: Syllabus) -> tuple[Unit, ...]:
     return tuple(_titled(units))
 
 
+def whole(syllabus: Syllabus) -> Unit:
+    """Return the one unit that a lesson on its own is made of; `size` is 0 if there is nothing."""
+    units = [unit for unit in syllabus.units if unit.size]
+    if not units:
+        return Unit(title=syllabus.title, ref=syllabus.ref)
+    made = _named(units[0])
+    for unit in units[1:]:
+        made = _together(made, _named(unit))
+    title = syllabus.title or (units[0].title if len(units) == 1 else "") or _by_words(made)
+    return msgspec.structs.replace(made, title=title[:_LONGEST_TITLE])
+
+
+def _named(unit: Unit) -> Unit:
+    """Let topics without a title have their unit's, which they lose."""
+    sections = [
+        one if one.title else Section(title=unit.title, facts=one.facts) for one in unit.sections
+    ]
+    return msgspec.structs.replace(unit, sections=tuple(sections))
+
+
 def _halved(units: Sequence[Unit]) -> list[Unit] | None:
     """Cut the longest unit that can be cut; None: none can, so the material is too little."""
     for at in sorted(range(len(units)), key=lambda one: -units[one].size):

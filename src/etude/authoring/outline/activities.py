@@ -59,13 +59,18 @@ def chosen_kinds(order: Sequence[int], lesson_of: Callable[[int], Lesson]) -> li
     used = dict.fromkeys(KINDS, 0)
     chosen: list[str] = []
     for at in order:
-        fits = list(_fitting(lesson_of(at)))
+        fits = fitting_kinds(lesson_of(at))
         before = chosen[-1] if chosen else ""
         free = [kind for kind in fits if kind != before]
         best = min(free, key=lambda kind: (used[kind], fits.index(kind)))
         used[best] += 1
         chosen.append(best)
     return chosen
+
+
+def fitting_kinds(lesson: Lesson) -> list[str]:
+    """Return the kinds that a lesson has enough for, each once, the best first."""
+    return list(dict.fromkeys(_fitting(lesson)))
 
 
 def _fitting(lesson: Lesson) -> Iterator[str]:

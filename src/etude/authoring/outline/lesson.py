@@ -85,6 +85,11 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
         return self.syllabus.units[self.at]
 
     @property
+    def alone(self) -> bool:
+        """Whether the lesson is no part of a course."""
+        return len(self.framework.modules) == 1
+
+    @property
     def palette(self) -> Palette:
         """The module's colours."""
         return PALETTES[self.index % len(PALETTES)]

@@ -16,7 +16,7 @@ from etude.authoring.outline.projects import project
 from etude.authoring.outline.quizzes import quizzes
 from etude.authoring.wording import key
 from etude.classroom.digest import OutputDigest
-from etude.classroom.model import DSL_VERSION, Agent, Classroom, Stage
+from etude.classroom.model import DSL_VERSION, Agent, Classroom, Scene, Stage
 
 _RECALLED: Final = 6
 
@@ -49,8 +49,20 @@ def make_classroom(
     """Return the classroom of a module; equal input means an equal semantic hash."""
     scenes = [
         scene_of(drawn, number, classroom_id, sounds)
-        for number, drawn in enumerate(_drawn(lesson, sounds), 1)
+        for number, drawn in enumerate(drawn_scenes(lesson, sounds, [_kind(lesson)]), 1)
     ]
+    return classroom_of(lesson, scenes, classroom_id, created_at)
+
+
+def classroom_of(
+    lesson: Lesson,
+    scenes: Sequence[Scene],
+    classroom_id: str,
+    created_at: datetime,
+    *,
+    task_engine_mode: bool = False,
+) -> Classroom:
+    """Return scenes of a lesson as a classroom."""
     moment_ms = int(created_at.timestamp() * 1000)
     stage = Stage(
         id=classroom_id,
@@ -63,6 +75,7 @@ def make_classroom(
         agent_ids=("teacher", "student"),
         generated_agent_configs=tuple(_agents(lesson)),
         interactive_mode=True,
+        task_engine_mode=task_engine_mode,
     )
     return Classroom(
         id=classroom_id,
@@ -73,7 +86,8 @@ def make_classroom(
     )
 
 
-def _drawn(lesson: Lesson, sounds: Sounds) -> Iterator[Drawn]:
+def drawn_scenes(lesson: Lesson, sounds: Sounds, kinds: Sequence[str]) -> Iterator[Drawn]:
+    """Yield the scenes of a lesson in their order; `kinds` are those of its activities."""
     checks = quizzes(lesson)
     yield slides.cover(lesson)
     yield slides.goals(lesson)
@@ -84,7 +98,7 @@ def _drawn(lesson: Lesson, sounds: Sounds) -> Iterator[Drawn]:
     yield from slides.steps(lesson)
     yield from slides.sentences(lesson)
     yield from checks[:1]
-    yield activity(lesson, _kind(lesson))
+    yield from (activity(lesson, kind) for kind in kinds)
     if spoken := practice(lesson, sounds):
         yield spoken
     yield from checks[1:]

@@ -65,6 +65,34 @@ def plan(syllabus: Syllabus, title: str = "") -> CourseFramework:
     return checked(framework)
 
 
+def plan_lesson(syllabus: Syllabus, title: str = "") -> CourseFramework:
+    """Return the framework of a lesson on its own: of one module, which nobody has to confirm.
+
+    Args:
+        syllabus: of one unit.
+        title: of the lesson; what the material says if left out.
+    """
+    say = syllabus.language
+    unit = syllabus.units[0]
+    named = title or unit.title
+    alone = msgspec.structs.replace(syllabus, units=(msgspec.structs.replace(unit, title=named),))
+    spec = msgspec.structs.replace(_module(alone, 0), module_id=module_id(syllabus, 0))
+    return CourseFramework(
+        course_title=named[:120],
+        summary=(syllabus.summary or spec.description)[:2000],
+        language_directive=text("authoring.language", say),
+        target_audience=(syllabus.audience or text("authoring.audience", say))[:1000],
+        course_goals=_course_goals(alone),
+        continuity_contract=Contract(
+            terminology=tuple(_terminology(syllabus.units)),
+            teaching_style=text("authoring.style", say),
+            difficulty_progression=text("authoring.progression", say),
+            assessment_strategy=text("authoring.assessment", say),
+        ),
+        modules=(spec,),
+    )
+
+
 def module_id(syllabus: Syllabus, at: int) -> str:
     """Return the id of a unit's module: it follows from what the unit says, not from its place."""
     said = msgspec.json.encode(syllabus.units[at])

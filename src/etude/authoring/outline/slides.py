@@ -32,8 +32,8 @@ def cover(lesson: Lesson) -> Drawn:
     unit, spec, canvas = lesson.unit, lesson.spec, lesson.canvas("cover")
     number, count = lesson.index + 1, len(lesson.framework.modules)
     pale = lesson.palette.pale
-    head = Words(f"{lesson.framework.course_title}", 22, pale)
-    canvas.words((80, 84, 840, 44), head)
+    if not lesson.alone:
+        canvas.words((80, 84, 840, 44), Words(f"{lesson.framework.course_title}", 22, pale))
     size = fitting(spec.title, 840, 150, most=58, least=30)
     canvas.words((80, 150, 840, 150), Words(spec.title, size, WHITE, bold=True))
     canvas.box((92, 316, 96, 6), lesson.palette.accent, round_by=3)
@@ -44,14 +44,19 @@ def cover(lesson: Lesson) -> Drawn:
     )
     label = lesson.phrase("slide.lesson", number=number, count=count)
     minutes = lesson.phrase("slide.minutes", minutes=spec.estimated_minutes)
-    canvas.words((80, 470, 840, 40), Words(f"{label} · {minutes}", 18, pale))
+    foot = minutes if lesson.alone else f"{label} · {minutes}"
+    canvas.words((80, 470, 840, 40), Words(foot, 18, pale))
     refs = (unit.ref,)
     slide = canvas.slide("cover", lesson.source(refs, "cover"))
     return Drawn(
         title=spec.title,
         content=SlideContent(canvas=slide),
         refs=refs,
-        says=(lesson.phrase("say.title", number=number, title=spec.title),),
+        says=(
+            lesson.phrase(
+                "say.title_alone" if lesson.alone else "say.title", number=number, title=spec.title
+            ),
+        ),
         points=(spec.title,),
     )
 
@@ -362,11 +367,8 @@ def summary(lesson: Lesson) -> Drawn:
     )
     modules = lesson.framework.modules
     later = modules[lesson.index + 1].title if lesson.index + 1 < len(modules) else ""
-    end = (
-        lesson.phrase("slide.summary_next", title=later)
-        if later
-        else lesson.phrase("slide.summary_end")
-    )
+    last = "slide.summary_alone" if lesson.alone else "slide.summary_end"
+    end = lesson.phrase("slide.summary_next", title=later) if later else lesson.phrase(last)
     canvas.words((46, 486, 910, 50), Words(end, 19, lesson.palette.accent, bold=True))
     refs = (lesson.unit.ref, *_where(lesson, chosen))
     return Drawn(
