@@ -42,6 +42,9 @@ from etude.people.device_credentials import read_keys
 from etude.people.gateway_token import read_gateway_token
 from etude.people.serial_keys import SerialKeys
 from etude.practice.apps import installed_apps
+from etude.practice.course_lessons import CourseLessons
+from etude.practice.course_supply import CourseSupply
+from etude.practice.courseware_source import CoursewareSource
 from etude.practice.known_assignments import FILE as KNOWN_ASSIGNMENTS
 from etude.practice.known_assignments import KnownAssignments
 from etude.practice.lessons import Lessons
@@ -70,6 +73,7 @@ class Gateway:
     known: KnownDevices
     recorder: Recorder
     uploads: Uploads
+    courses: CourseSupply
 
 
 async def run(settings: Settings) -> None:
@@ -121,7 +125,8 @@ async def open_gateway(
         assignments = KnownAssignments(
             settings.gateway / KNOWN_ASSIGNMENTS, clock, known.learner_of
         )
-        practice = await _practice(settings, stack, known, assignments, recorder)
+        courses = _courses(settings, stack, assignments)
+        practice = await _practice(settings, stack, known, assignments, recorder, courses)
         devices = await _devices(settings, stack, provisioning, practice, ids)
         link = await _link(settings, stack, provisioning, devices, assignments, clock)
         http_port = await _serve_http(settings, stack, provisioning, clock, devices.port)
@@ -133,6 +138,7 @@ async def open_gateway(
             known=known,
             recorder=recorder,
             uploads=uploads,
+            courses=courses,
         )
 
 
@@ -162,12 +168,26 @@ def _provisioning(settings: Settings, clock: Clock, ids: Ids) -> tuple[Provision
     return provisioning, known
 
 
+def _courses(
+    settings: Settings, stack: contextlib.AsyncExitStack, assignments: KnownAssignments
+) -> CourseSupply:
+    """Have what is assigned of published courses fetched, from now on and after every change."""
+    source = CoursewareSource(settings.own_url)
+    supply = CourseSupply(CourseLessons(settings.course_lessons, source.ask, source.download))
+    stack.push_async_callback(supply.close)
+    stack.callback(source.stop)
+    assignments.changed = lambda: supply.want(assignments.pins)
+    supply.want(assignments.pins)
+    return supply
+
+
 async def _practice(
     settings: Settings,
     stack: contextlib.AsyncExitStack,
     known: KnownDevices,
     assignments: KnownAssignments,
     recorder: Recorder,
+    courses: CourseSupply,
 ) -> PracticeFactory:
     clips = ClipCache(settings.clips)
     lessons = Lessons(settings.lessons, clips)
@@ -184,6 +204,7 @@ async def _practice(
         assignment_of=assignments.current,
         speech=gateway_speech.opened(settings, stack),
         ask=gateway_speech.asked(settings, stack),
+        courses=courses,
     )
 
 

@@ -4,6 +4,7 @@ Every function works on the connection or unit of work it is given and starts no
 Whoever writes has locked the session first, so that the order of locks is the same everywhere.
 """
 
+import hashlib
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final
@@ -12,7 +13,7 @@ import msgspec
 from sqlalchemy import Row, and_, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from etude.clock import from_us
+from etude.clock import from_us, to_us
 from etude.examiner import wordings
 from etude.examiner.tables import report, report_revision, report_rubric, summary_card
 from etude.store.dialects import insert_if_absent
@@ -112,8 +113,7 @@ async def save_head(work: UnitOfWork, changed: Head) -> None:
 
 async def add_revision(work: UnitOfWork, row: RevisionRow, rubric_body: bytes) -> None:
     """Add a revision, and the rubric that it was made by if it is not there."""
-    kept = {"digest": row.rubric_digest, "body": rubric_body, "added_us": row.made_us}
-    await work.connection.execute(insert_if_absent(work, report_rubric).values(kept))
+    await _keep_rubric(work, row.rubric_digest, rubric_body, row.made_us)
     await work.connection.execute(insert(report_revision), msgspec.structs.asdict(row))
 
 
@@ -143,6 +143,16 @@ async def revisions(connection: AsyncConnection, session_key: int) -> list[Revis
         )
         for row in rows
     ]
+
+
+async def keep_rubric(work: UnitOfWork, body: bytes, now: datetime) -> None:
+    """Keep a rubric (`rubric_json`), so that sessions which name its digest can be examined."""
+    await _keep_rubric(work, hashlib.sha256(body).hexdigest(), body, to_us(now))
+
+
+async def _keep_rubric(work: UnitOfWork, digest: str, body: bytes, now_us: int) -> None:
+    kept = {"digest": digest, "body": body, "added_us": now_us}
+    await work.connection.execute(insert_if_absent(work, report_rubric).values(kept))
 
 
 async def rubric_body(connection: AsyncConnection, digest: str) -> bytes | None:

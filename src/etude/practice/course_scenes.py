@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from pathlib import PurePosixPath
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ from etude.classroom.model import Classroom, PracticeContent, Scene
 from etude.practice.apps import Apps
 from etude.practice.assigned import CoursewarePin
 from etude.practice.course_errors import (
+    CourseClipUnplayableError,
     CourseTaskError,
     PracticeSceneNoneError,
     PracticeSceneSeveralError,
@@ -20,7 +22,9 @@ from etude.practice.tasks import Activity, Task
 from etude.rubric.library import rubric_digest
 from etude.rubric.loading import load_rubric
 from etude.rubric.model import Rubric
+from etude.speech.audio import SUFFIXES
 
+PLAYABLE: Final = SUFFIXES | {".opus"}
 _ID_DIGITS: Final = 24
 _HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 
@@ -73,6 +77,18 @@ def practice_scene(classroom: Classroom, scene_id: str | None) -> PracticeScene:
     if len(scenes) > 1:
         raise PracticeSceneSeveralError(scenes=known)
     return _practised(scenes[0])
+
+
+def require_playable(scene: PracticeScene) -> None:
+    """Refuse a scene with a kind of sound that toys have not, while somebody can change it.
+
+    Raises:
+        CourseClipUnplayableError: naming the first such sound.
+    """
+    for clip in scene.content.clips:
+        suffix = PurePosixPath(clip.audio_ref or "").suffix
+        if suffix not in PLAYABLE:
+            raise CourseClipUnplayableError(clip=clip.text[:80], reason=suffix or "-")
 
 
 def lesson_id_of(pin: CoursewarePin) -> str:

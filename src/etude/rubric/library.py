@@ -81,8 +81,9 @@ class RubricLibrary:
     def of_session(self, start: Event | None) -> Rubric:
         """Return the rubric of a session from its `session_start` (`rulings.md` 3).
 
-        `meta.rubric {id, version}` names it; a bare `rubric_version` is looked for among the
-        rubrics that declare the session's instrument; without any version the newest of them.
+        `meta.rubric {id, version}` names it, with a `digest` exactly that one; a bare
+        `rubric_version` is looked for among the rubrics that declare the session's instrument;
+        without any version the newest of them.
 
         Raises:
             RubricUnknownError: nothing names one that is at hand.
@@ -92,16 +93,19 @@ class RubricLibrary:
         named = meta.get("rubric")
         if isinstance(named, dict) and isinstance(named.get("id"), str):
             version = named.get("version")
-            return self.get(f"{named['id']}@{version}" if version else named["id"])
+            found = self.get(f"{named['id']}@{version}" if version else named["id"])
+            if rubric_pin(start) not in (None, rubric_digest(found)):
+                raise RubricUnknownError(rubric=f"{found.key} {rubric_pin(start)}"[:128])
+            return found
         instrument, version = value.get("instrument"), value.get("rubric_version")
-        found = self._newest(
+        declared = self._newest(
             one
             for one in self._by_key.values()
             if instrument in one.instruments and version in (None, one.version)
         )
-        if found is None:
+        if declared is None:
             raise RubricUnknownError(rubric=f"{instrument} {version or ''}".strip()[:128])
-        return found
+        return declared
 
     def _newest(self, rubrics: Iterable[Rubric]) -> Rubric | None:
         return max(rubrics, key=lambda one: (version_key(one.version), one.id), default=None)
@@ -151,6 +155,14 @@ def rubric_json(rubric: Rubric) -> bytes:
 def rubric_digest(rubric: Rubric) -> str:
     """Return the sha256 of `rubric_json`: comments and layout do not count."""
     return hashlib.sha256(rubric_json(rubric)).hexdigest()
+
+
+def rubric_pin(start: Event | None) -> str | None:
+    """Return the digest of the one rubric that a session is read by, None if it names none."""
+    meta = start.meta if start is not None and isinstance(start.meta, dict) else {}
+    named = meta.get("rubric")
+    digest = named.get("digest") if isinstance(named, dict) else None
+    return digest if isinstance(digest, str) else None
 
 
 def version_key(version: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from litestar.params import JSONBody, PathParameter, QueryParameter
 from msgspec import Meta
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from etude.classroom.fields import END
+from etude.examiner.repository import keep_rubric
 from etude.people import audit
 from etude.people.class_errors import ClassArchivedError, ClassNotYoursError, ClassUnknownError
 from etude.people.class_staff import require_own
@@ -26,24 +26,20 @@ from etude.people.learners import get_learner
 from etude.people.names import MAX_DEVICE_ID, MAX_ID
 from etude.people.paging import DEFAULT_LIMIT
 from etude.people.scopes import Scope
-from etude.practice.apps import installed_apps
-from etude.practice.assigned import CoursewarePin, LessonAddress
+from etude.practice.assigned import CoursewarePin
 from etude.practice.assignments.assigning import assign, subject_of, withdraw
 from etude.practice.assignments.errors import (
     AssignmentHolderError,
     AssignmentIntervalError,
     AssignmentUnknownError,
-    LessonNotInstalledError,
-    TaskNotAssignableError,
 )
-from etude.practice.assignments.lesson_addresses import require_lesson
+from etude.practice.assignments.published_scenes import require_standing
 from etude.practice.assignments.records import Assignment, NewAssignment
 from etude.practice.assignments.repository import list_assignments
-from etude.practice.errors import TaskUnknownError
 from etude.practice.records import LISTEN_RATIO_MAX, LISTEN_RATIO_MIN
-from etude.practice.tasks import IDENTIFIER
-from etude.settings import Settings
+from etude.rubric.library import rubric_json
 from etude.store.errors import StoreUnavailable
+from etude.web.assigned_lessons import LESSON_ERRORS, LessonBody, found_lesson
 from etude.web.auth import principal_of
 from etude.web.declared import declared
 from etude.web.devices import Instant
@@ -55,7 +51,6 @@ _NEEDS: Final = (Scope.LESSONS_ASSIGN, Scope.OPERATE)
 AssignmentId = Annotated[
     str, PathParameter(description="The assignment's id, as given when it was made.")
 ]
-Name = Annotated[str, Meta(pattern=f"^{IDENTIFIER.pattern}{END}")]
 OfLearner: TypeAlias = Annotated[
     str | None, QueryParameter(name="learner", max_length=MAX_ID, description="Of this learner.")
 ]
@@ -70,7 +65,7 @@ OfDevice: TypeAlias = Annotated[
 
 
 class NewAssignmentBody(LessonBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A lesson, or a scene of a published course, for a learner, on whichever device they have; for a class; or for a device.
+    """A lesson or a scene for a learner, on whichever device they have; a class; or a device.
 
     Exactly one of `learner_id`, `class_id` (whoever is in the class at that moment) and `device_id`
     (whoever has it). It counts from `starts_at` (null: now) until just
@@ -116,9 +111,7 @@ class AssignmentPage(msgspec.Struct, frozen=True, kw_only=True):
         roles=("server",),
         needs=_NEEDS,
         raises=(
-            TaskUnknownError,
-            TaskNotAssignableError,
-            LessonNotInstalledError,
+            *LESSON_ERRORS,
             AssignmentHolderError,
             AssignmentIntervalError,
             TimeOutOfRangeError,
@@ -136,24 +129,36 @@ class AssignmentPage(msgspec.Struct, frozen=True, kw_only=True):
 async def create_assignment(
     request: HttpRequest, data: JSONBody[NewAssignmentBody]
 ) -> Response[AssignmentView]:
-    """Assign a lesson: the toy plays it when its task, or "start practice", is asked for next.
+    """Assign a lesson or a course's scene; the toy plays it when it is asked to start practice.
 
     A lesson that runs is not changed. Where several count, a learner's own comes before a class's
     and that before a device's, and of these the one that starts last. A teacher without `operate`
-    assigns to own classes.
+    assigns to own classes. A scene is that of one version for good, whatever is published later.
     """
     services = services_of(request)
-    fields = msgspec.structs.asdict(data)
-    address = LessonAddress(**{name: fields.pop(name) for name in LessonAddress.__struct_fields__})
-    await services.in_thread(_require, services.settings, address)
+    found = await found_lesson(services, data)
     async with services.database.transaction() as work:
         work.after_commit(services.links.wake)
+        now = services.clock.now()
+        if found.scene is not None:
+            await require_standing(work, found.scene.pin)
+            await keep_rubric(work, rubric_json(found.scene.scene.rubric), now)
+        wanted = NewAssignment(
+            lesson=found.address,
+            courseware=found.pin,
+            learner_id=data.learner_id,
+            class_id=data.class_id,
+            device_id=data.device_id,
+            starts_at=data.starts_at,
+            ends_at=data.ends_at,
+            listen_ratio=data.listen_ratio,
+        )
         made = await assign(
             work,
-            NewAssignment(lesson=address, **fields),
+            wanted,
             assignment_id=services.ids.new(),
             actor=principal_of(request),
-            now=services.clock.now(),
+            now=now,
         )
     location = f"{PATH}/{made.assignment_id}"
     return Response(_view(made), status_code=201, headers={"Location": location})
@@ -230,10 +235,6 @@ async def _own(request: HttpRequest, connection: AsyncConnection, class_id: str)
     found = await get_class(connection, class_id)
     await require_own(connection, principal_of(request), found)
     return found.class_key
-
-
-def _require(settings: Settings, address: LessonAddress) -> None:
-    require_lesson(installed_apps(settings.apps), settings.lessons, address)
 
 
 def _view(found: Assignment) -> AssignmentView:

@@ -133,10 +133,10 @@ def at_bench(root: Path, play: Play, *, files: dict[str, int] | None = None) -> 
      "[app_task]english_learning|shadowing", "[app_task]shadowing|zeta", "START_APP_TASK"],
 )  # fmt: skip
 def test_whatever_starts_the_task_plays_exactly_the_assigned_lesson(root: Path, said: str) -> None:
-    """Entry phrase, generic phrase, button, command: zeta, whole, with its assignment and pin."""
+    """Entry phrase, generic phrase, button, command: zeta, whole, with its assignment."""
 
     async def play(bench: Bench) -> None:
-        bench.assigned = assigned(listen_ratio=1.4, courseware=PIN)
+        bench.assigned = assigned(listen_ratio=1.4)
         if said == "START_APP_TASK":
             bench.practice.start_task(APP, TASK, {})
             await asyncio.sleep(30)
@@ -146,9 +146,18 @@ def test_whatever_starts_the_task_plays_exactly_the_assigned_lesson(root: Path, 
         assert bench.clips == ZETA
         assert (start.lesson_id, start.assignment_id) == ("zeta", "as-zeta")
         assert start.listen_ratio == 1.4
-        assert start.courseware == {
-            "courseware_id": "c", "version": 2, "content_hash": "sha256:0", "scene_id": "s",
-        }  # fmt: skip
+
+    at_bench(root, play)
+
+
+def test_a_published_scene_is_not_looked_for_among_lessons(root: Path) -> None:
+    """What is pinned is its own lesson or none: a lesson of the same name is not played for it."""
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = assigned(courseware=PIN)
+        await bench.say("start reading")
+        assert (bench.clips, bench.prompts) == ([], ["<no_lesson.en>"])
+        assert bench.notebook.starts == []
 
     at_bench(root, play)
 
