@@ -64,6 +64,7 @@ COMMANDS: Final = (
     Command("speech", "etude.cli.speech:app"),
     Command("assess", "etude.cli.assess:app"),
     Command("learner", "etude.cli.people:learner"),
+    Command("class", "etude.cli.classes:app"),
     Command("device", "etude.cli.people:device"),
     Command("user", "etude.cli.people:user"),
     Command("token", "etude.cli.people:token"),
