@@ -21,18 +21,17 @@ Origin = Literal["generated", "imported"]
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose something is: kind and surrogate key. `id` is what the world sees."""
+    """Whose something is, by surrogate key."""
 
     kind: OwnerKind
     key: int
-    id: str = ""
     sees_all: bool = False
     """Whether everybody's classrooms are theirs to see and change."""
 
     @property
     def name(self) -> str:
-        """The owner in a ledger: `staff:o-1`."""
-        return f"{self.kind}:{self.id}"[:128]
+        """The owner in a ledger: `staff:7`."""
+        return f"{self.kind}:{self.key}"
 
     @property
     def learner_key(self) -> int | None:
@@ -40,7 +39,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
         return self.key if self.kind == "learner" else None
 
 
-HOST: Final = Owner(kind="host", key=0, id="host", sees_all=True)
+HOST: Final = Owner(kind="host", key=0, sees_all=True)
 """Whoever has a shell on the machine."""
 
 
@@ -166,7 +165,7 @@ class ClassroomRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClassroomJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it stands; `owner` without its id."""
+    """A job as it stands."""
 
     job_key: int
     job_id: str
