@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from etude.clock import to_us
 from etude.courseware import catalogue, registry
 from etude.courseware.bundle import Bundle
 from etude.courseware.checking import check_bundle
@@ -125,23 +124,14 @@ async def require_standing(work: UnitOfWork, pin: CoursewarePin) -> None:
     await catalogue.version_of(work.connection, pin.courseware_id, pin.version)
 
 
-async def withdraw_manifest(
-    work: UnitOfWork,
-    course_id: str,
-    version: int,
-    reason: str,
-    *,
-    actor: Actor | Principal,
-    now: datetime,
+async def withdraw_unpinned(
+    work: UnitOfWork, course_id: str, version: int, *, actor: Actor | Principal, now: datetime
 ) -> int:
-    """Take a version of a course away from everybody, and the assignments of what it alone pinned.
+    """Withdraw the assignments of what a withdrawn version of a course alone pinned; how many.
 
-    Returns how many assignments. A toy goes on with a lesson that runs, and begins it no more.
-
-    Raises `CourseUnpublishedError`.
+    A toy goes on with a lesson that runs, and begins it no more. Twice is once.
     """
     await registry.lock_course(work, course_id)
-    await catalogue.withdraw(work, course_id, version, reason, to_us(now))
     row = await registry.manifest(work.connection, course_id, version)
     pinned = row is not None and row.schema_version != LEGACY_SCHEMA
     gone = 0
@@ -154,7 +144,7 @@ async def withdraw_manifest(
         ):
             await withdraw(work, assignment_id, actor=actor, now=now)
             gone += 1
-    crash_point("practice.course.withdrawn")
+    crash_point("practice.course.unassigned")
     return gone
 
 
