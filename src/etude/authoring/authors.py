@@ -1,19 +1,21 @@
 """Who makes frameworks and modules: one seam, whatever stands behind it."""
 
 import asyncio
-import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from etude.authoring.classrooms.records import LessonOutline, LessonRequest, Tell
-from etude.authoring.errors import CourseVoiceMissingError
+from etude.authoring.draft_sounds import DraftSounds
+from etude.authoring.errors import AuthorFailedError, CourseVoiceMissingError
 from etude.authoring.framework import CourseFramework
-from etude.authoring.material import Fact, Language, Syllabus
+from etude.authoring.material import Language, Syllabus
+from etude.authoring.model.errors import CourseOptionUnavailableError
 from etude.authoring.outline.alone import (
     checked_outline,
     classroom_alone,
@@ -21,18 +23,19 @@ from etude.authoring.outline.alone import (
     lesson_syllabus,
     outline_of,
 )
-from etude.authoring.outline.lesson import Sound
 from etude.authoring.outline.module import lesson_of, make_classroom
 from etude.authoring.outline.planning import plan
 from etude.authoring.outline.practice import to_repeat
 from etude.authoring.reading import read_material, title_of_file
-from etude.authoring.records import CourseRequest, SoundFile
+from etude.authoring.records import CourseRequest
+from etude.authoring.seats import Seat
+from etude.authoring.stopping import stoppable
 from etude.classroom.digest import OutputDigest
 from etude.classroom.library import Draft
 from etude.classroom.model import Classroom
+from etude.errors import EtudeError
 
 Result = TypeVar("Result")
-_NOT_OF_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_TITLE: Final = 120
 
 
@@ -57,6 +60,12 @@ class ModuleOrder(msgspec.Struct, frozen=True, kw_only=True):
 class Author(Protocol):
     """Makes frameworks and classrooms; both may be cancelled at any moment."""
 
+    async def admit(self, request: CourseRequest, owner: str) -> None:
+        """Raise an `EtudeError` if it can be said at once that there will be no course."""
+
+    def seated(self, seat: Seat) -> "Author":
+        """Return the author as it works in one run: what it asks for is written down there."""
+
     async def framework(self, request: CourseRequest) -> CourseFramework:
         """Return a framework; raises an `EtudeError` if there can be none."""
 
@@ -71,16 +80,12 @@ class LessonOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A lesson on its own that is to be outlined, or made by its confirmed outline.
 
     Attributes:
-        job_key: what a ledger of calls may stand on (`classroom:<job_key>`).
-        job_id: of the job, the same after a kill.
-        owner: who pays: `staff:o-1`.
+        seat: for whom it is made and where calls are written down (`classroom:<job key>`).
         classroom_id: the id that the classroom will have.
     """
 
     request: LessonRequest
-    job_key: int
-    job_id: str
-    owner: str
+    seat: Seat
     classroom_id: str
     created_at: datetime
 
@@ -92,8 +97,8 @@ class LessonAuthor(Protocol):
     twice.
     """
 
-    def accept(self, request: LessonRequest) -> None:
-        """Raise an `EtudeError` if it can be said at once that there is no lesson; blocks."""
+    async def accept(self, request: LessonRequest, owner: str) -> None:
+        """Raise an `EtudeError` if it can be said at once that there will be no lesson."""
 
     async def lesson_outline(self, order: LessonOrder, tell: Tell) -> LessonOutline:
         """Return an outline; raises an `EtudeError` if there can be none."""
@@ -138,13 +143,24 @@ class OutlineAuthor:
         self._length_ms = length_ms
         self._voice = voice
 
+    async def admit(self, request: CourseRequest, owner: str) -> None:
+        """Refuse material that gives no course; see `Author`."""
+        del owner  # nothing is spent
+        refuse_options(request)
+        await asyncio.to_thread(syllabus_of, request)
+
+    def seated(self, seat: Seat) -> Author:
+        """Return itself: it asks nobody; see `Author`."""
+        del seat
+        return self
+
     async def framework(self, request: CourseRequest) -> CourseFramework:
         """Return the framework of the material; see `Author`."""
-        return await _stoppable(lambda _stop: plan(syllabus_of(request), _title(request)))
+        return await stoppable(lambda _stop: plan(syllabus_of(request), _title(request)))
 
     async def module(self, order: ModuleOrder, draft: Draft) -> Classroom:
         """Return the classroom of a module; see `Author`."""
-        return await _stoppable(lambda stop: self._module(order, draft, stop))
+        return await stoppable(lambda stop: self._module(order, draft, stop))
 
     def silent(self, request: CourseRequest) -> tuple[str, ...]:
         """Return the places of sentences without sound; see `Author`."""
@@ -153,9 +169,10 @@ class OutlineAuthor:
             return ()
         return _without_sound(syllabus)
 
-    def accept(self, request: LessonRequest) -> None:
+    async def accept(self, request: LessonRequest, owner: str) -> None:
         """Refuse material that gives no lesson; see `LessonAuthor`."""
-        lesson_alone(request)
+        del owner  # nothing is spent
+        await asyncio.to_thread(lesson_alone, request)
 
     async def lesson_outline(self, order: LessonOrder, tell: Tell) -> LessonOutline:
         """Return the outline of a lesson on its own; see `LessonAuthor`."""
@@ -165,7 +182,7 @@ class OutlineAuthor:
             language = lesson_syllabus(order.request).language
             return outline_of(order.request, speaks=self._voice_for(order.request, language))
 
-        return await _stoppable(outline)
+        return await stoppable(outline)
 
     def edited_outline(self, made: LessonOutline, edited: LessonOutline) -> LessonOutline:
         """Return an edited outline; see `LessonAuthor`."""
@@ -179,13 +196,12 @@ class OutlineAuthor:
 
         def make(stop: threading.Event) -> Classroom:
             language = lesson_syllabus(request).language
-            voice = self._voice if self._voice_for(request, language) else None
-            sounds = _DraftSounds(self, request.sounds, draft, language, voice, stop)
+            sounds = self._draft_sounds(request, draft, language, stop)
             return classroom_alone(
                 request, outline, order.classroom_id, sounds, order.created_at, tell
             )
 
-        return await _stoppable(make)
+        return await stoppable(make)
 
     def silent_sentences(self, request: LessonRequest) -> tuple[str, ...]:
         """Return the places of sentences without sound; see `LessonAuthor`."""
@@ -207,9 +223,19 @@ class OutlineAuthor:
     def _module(self, order: ModuleOrder, draft: Draft, stop: threading.Event) -> Classroom:
         syllabus = syllabus_of(order.request)
         lesson = lesson_of(syllabus, order.framework, order.index, order.earlier)
-        voice = self._voice if self._voice_for(order.request, syllabus.language) else None
-        sounds = _DraftSounds(self, order.request.sounds, draft, syllabus.language, voice, stop)
+        sounds = self._draft_sounds(order.request, draft, syllabus.language, stop)
         return make_classroom(lesson, order.classroom_id, sounds, order.created_at)
+
+    def _draft_sounds(
+        self,
+        request: CourseRequest | LessonRequest,
+        draft: Draft,
+        language: Language,
+        stop: threading.Event,
+    ) -> DraftSounds:
+        voice = self._voice if self._voice_for(request, language) else None
+        speak = None if voice is None else partial(voice.speak, language=language)
+        return DraftSounds(self.recording, request.sounds, draft, speak, stop)
 
     def recording(self, sha256: str) -> tuple[Path, int]:
         """Return a recording of the material and its length in milliseconds."""
@@ -217,63 +243,15 @@ class OutlineAuthor:
         return path, self._length_ms(path)
 
 
-class StoppedError(Exception):
-    """Nobody wants the result any more."""
-
-
-class _DraftSounds:
-    """Puts sounds into a draft: recordings of the material, else a voice's."""
-
-    def __init__(
-        self,
-        author: OutlineAuthor,
-        recordings: Sequence[SoundFile],
-        draft: Draft,
-        language: Language,
-        voice: Voice | None,
-        stop: threading.Event,
-    ) -> None:
-        self._author = author
-        self._draft = draft
-        self._voice = voice
-        self._stop = stop
-        self._language = language
-        self._recordings = {one.name: one.sha256 for one in recordings}
-        self._spoken: dict[str, Sound] = {}
-
-    def speech(self, words: str) -> str | None:
-        """Return the reference of spoken words, if there is a voice."""
-        sound = self._speak(words)
-        return None if sound is None else sound.reference
-
-    def clip(self, fact: Fact) -> Sound | None:
-        """Return a sentence's recording, else its spoken form, else None."""
-        if fact.sound is None:
-            return self._speak(fact.text)
-        path, length_ms = self._author.recording(self._recordings[fact.sound])
-        stem, _, suffix = fact.sound.rpartition(".")
-        name = f"audio/clip-{_NOT_OF_A_NAME.sub('-', stem)[:80]}.{suffix.lower()}"
-        self._put(name, path.read_bytes())
-        return Sound(reference=name, duration_ms=length_ms)
-
-    def _speak(self, words: str) -> Sound | None:
-        if self._voice is None:
-            return None
-        if words not in self._spoken:
-            self._raise_if_stopped()
-            data, length_ms = self._voice.speak(words, self._language)
-            name = f"audio/say-{len(self._spoken) + 1:03d}.mp3"
-            self._put(name, data)
-            self._spoken[words] = Sound(reference=name, duration_ms=length_ms)
-        return self._spoken[words]
-
-    def _put(self, reference: str, data: bytes) -> None:
-        self._raise_if_stopped()
-        self._draft.put(reference, [data])
-
-    def _raise_if_stopped(self) -> None:
-        if self._stop.is_set():
-            raise StoppedError
+def refuse_options(request: CourseRequest, *, search: bool = False, pictures: bool = False) -> None:
+    """Raise `CourseOptionUnavailableError` for what a course is asked for and is not to be had."""
+    missing = (
+        ("webSearch", request.web_search and not search),
+        ("imageGeneration", request.image_generation and not pictures),
+    )
+    for option, refused in missing:
+        if refused:
+            raise CourseOptionUnavailableError(option=option)
 
 
 def syllabus_of(request: CourseRequest) -> Syllabus:
@@ -300,15 +278,21 @@ def _title(request: CourseRequest) -> str:
     return syllabus.title or (title_of_file(names[0]) if len(names) == 1 else "")
 
 
-async def _stoppable(work: Callable[[threading.Event], Result]) -> Result:
-    """Do work in a thread; when cancelled, tell it and wait for its end: it writes no more."""
-    stop = threading.Event()
-    doing = asyncio.ensure_future(asyncio.to_thread(work, stop))
+async def by_author(made: Awaitable[Result]) -> Result:
+    """Await what an author makes; anything untyped that it raises is its defect, named as such."""
     try:
-        return await asyncio.shield(doing)
+        return await made
+    except EtudeError:
+        raise
+    except Exception as error:
+        raise AuthorFailedError(reason=type(error).__name__) from error
+
+
+async def to_the_end(work: Callable[..., None], *args: object) -> None:
+    """Do something in a thread and wait for its end, cancelled or not."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        await asyncio.shield(doing)
     except asyncio.CancelledError:
-        stop.set()
         await asyncio.wait([doing])
-        if not doing.cancelled():
-            doing.exception()  # looked at, so that nobody complains that it was not
         raise

@@ -26,6 +26,7 @@ from etude.authoring.errors import (
     FrameworkMistakeError,
 )
 from etude.authoring.framework import framework_from
+from etude.authoring.model import ledger
 from etude.authoring.outline.planning import module_id
 from etude.authoring.records import (
     RUN,
@@ -38,6 +39,7 @@ from etude.authoring.records import (
     RunKind,
     RunState,
 )
+from etude.authoring.seats import FRAMEWORK
 from etude.classroom.digest import output_digest
 from etude.classroom.library import ClassroomLibrary
 from etude.clock import Clock, Ids, to_us
@@ -76,14 +78,13 @@ class Courses:
 
         Raises:
             AuthorUnknownError: there is no such author here.
+            CourseOptionUnavailableError: it cannot do what the request wants.
+            CourseRequestEmptyError, QuotaSpentError, PriceMissingError: no model is asked for this.
             MaterialTooLittleError, MaterialTooMuchError, MaterialUnreadableError,
             MaterialTwiceError: it cannot be made of this material.
             BlobMissing: a recording was not stored before.
         """
-        if author not in self._authors:
-            raise AuthorUnknownError(author=author, known=", ".join(sorted(self._authors)))
-        if author == "outline":
-            await asyncio.to_thread(syllabus_of, request)
+        await author_of(self._authors, author).admit(request, owner)
         new = Course(
             course_key=0,
             course_id=self._ids.new(),
@@ -118,8 +119,9 @@ class Courses:
             return await repository.listed(connection)
 
     async def silent(self, course: Course) -> tuple[str, ...]:
-        """Return the places of sentences that will have no sound."""
-        return await asyncio.to_thread(self._authors[course.author].silent, course.request)
+        """Return the places of sentences that will have no sound, if its author is still here."""
+        author = self._authors.get(course.author)
+        return () if author is None else await asyncio.to_thread(author.silent, course.request)
 
     async def edit(self, course_id: str, revision: int, value: Mapping[str, Any]) -> Course:
         """Replace the framework; only while it waits for confirmation.
@@ -186,6 +188,7 @@ class Courses:
         async with self.database.transaction() as work:
             course = await self._idle(work, course_id)
             now = self.clock.now()
+            await ledger.retire(work, course.subject, [FRAMEWORK, *_all(course)])
             await repository.reset_modules(work, course.course_key, _all(course))
             await repository.set_course(
                 work, course.course_key, now, status=CourseStatus.QUEUED, confirmed_us=None
@@ -311,6 +314,7 @@ class Courses:
                     raise ContinuityBrokenError(module=module.index)
             later = [at for at in _unfinished(course) if at > index]
             anew = [index, *later] if only else list(range(index, len(course.modules)))
+            await ledger.retire(work, course.subject, anew)
             await repository.reset_modules(work, course.course_key, anew)
             kind: RunKind = "module-retry" if only else "modules"
             await self._resume(work, course, kind, CourseStatus.GENERATING)
@@ -354,6 +358,13 @@ class Courses:
             raise CourseRunActiveError(kind=run.kind)
         await repository.end_run(work, run.run_key, RunState.FAILED, now, row.error_code)
         return await repository.load(work.connection, course_id)
+
+
+def author_of(authors: Mapping[str, Author], name: str) -> Author:
+    """Return an author by its name; raises `AuthorUnknownError` if it is not here (any more)."""
+    if name not in authors:
+        raise AuthorUnknownError(author=name, known=", ".join(sorted(authors)))
+    return authors[name]
 
 
 def terms_of(course: Course) -> Sequence[str]:

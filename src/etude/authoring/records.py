@@ -62,6 +62,8 @@ class CourseRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         requirement: in words; for the outline author it is a title, if the material has none.
         narrated: whether a voice speaks what the teacher says and the sentences without recording.
+        web_search: whether the web is searched for what the course is about.
+        image_generation: whether pictures are made by a model.
     """
 
     requirement: Annotated[str, Meta(max_length=8000)] = ""
@@ -69,6 +71,8 @@ class CourseRequest(msgspec.Struct, frozen=True, kw_only=True):
     sounds: tuple[SoundFile, ...] = ()
     language: Language | None = None
     narrated: bool = False
+    web_search: bool = False
+    image_generation: bool = False
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +89,14 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
     error_code: str | None = None
 
 
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason why a run failed: an error's code, where, and what about it."""
+
+    code: str
+    path: str
+    detail: str
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is or was done to a course."""
 
@@ -95,6 +107,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState
     started_at: datetime
     error_code: str | None = None
+    problems: tuple[Problem, ...] = ()
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +129,11 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     modules: tuple[Module, ...] = ()
     run: Run | None = None
     """The run that is active, else the last one."""
+
+    @property
+    def subject(self) -> str:
+        """Whose work a call in the ledger is, and whose a recording is."""
+        return f"course:{self.course_key}"
 
     @property
     def active(self) -> Run | None:

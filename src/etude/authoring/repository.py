@@ -17,6 +17,7 @@ from etude.authoring.records import (
     CourseStatus,
     Module,
     ModuleStatus,
+    Problem,
     Run,
     RunState,
 )
@@ -143,12 +144,22 @@ async def begin_run(
 
 
 async def end_run(
-    work: UnitOfWork, run_key: int, state: RunState, now: datetime, error_code: str | None = None
+    work: UnitOfWork,
+    run_key: int,
+    state: RunState,
+    now: datetime,
+    error_code: str | None = None,
+    problems: Sequence[Problem] = (),
 ) -> bool:
     """End a run that is active; return whether it was."""
     active = and_(course_run.c.run_key == run_key, course_run.c.state == RunState.ACTIVE)
     ended = update(course_run).where(active)
-    values = {"state": state, "active_course": None, "ended_us": to_us(now)}
+    values = {
+        "state": state,
+        "active_course": None,
+        "ended_us": to_us(now),
+        "problems": _encode(problems) if problems else None,
+    }
     done = await work.connection.execute(ended.values(**values, error_code=error_code))
     return done.rowcount == 1
 
@@ -219,4 +230,7 @@ def _run(row: Row[Any]) -> Run:
         state=RunState(row.state),
         started_at=from_us(row.started_us),
         error_code=row.error_code,
+        problems=msgspec.json.decode(row.problems, type=tuple[Problem, ...])
+        if row.problems
+        else (),
     )

@@ -14,11 +14,19 @@ from typing import Final, TypeVar
 import structlog
 
 from etude.authoring import repository
-from etude.authoring.authors import Author, ModuleOrder
-from etude.authoring.courses import terms_of
-from etude.authoring.errors import ActivityMissingError, AuthorFailedError, ContinuityBrokenError
-from etude.authoring.records import Course, CourseStatus, Module, ModuleStatus, RunState
+from etude.authoring.authors import Author, ModuleOrder, by_author, to_the_end
+from etude.authoring.courses import author_of, terms_of
+from etude.authoring.errors import ActivityMissingError, ContinuityBrokenError
+from etude.authoring.records import (
+    Course,
+    CourseStatus,
+    Module,
+    ModuleStatus,
+    Problem,
+    RunState,
+)
 from etude.authoring.requirement import build_module_requirement
+from etude.authoring.seats import FRAMEWORK, Seat
 from etude.classroom.digest import OutputDigest, output_digest
 from etude.classroom.errors import ClassroomUnknownError
 from etude.classroom.library import ClassroomLibrary, Draft
@@ -32,6 +40,7 @@ from etude.store import Database
 from etude.store.errors import StoreUnavailable
 
 LOOK_EVERY_S: Final = 0.5
+_MOST_PROBLEMS: Final = 40
 log = structlog.get_logger("etude.authoring")
 Result = TypeVar("Result")
 Publish = Callable[[Course], Awaitable[object]]
@@ -103,7 +112,7 @@ class CourseRuns:
         except (Fenced, StoreUnavailable):
             raise
         except EtudeError as error:
-            await self._failed(job, course, error.code)
+            await self._failed(job, course, error)
 
     async def _published(self, job: Job, course: Course) -> None:
         if self._publish is not None:
@@ -119,8 +128,8 @@ class CourseRuns:
             await job.fence(work)
             status = CourseStatus.FRAMEWORK_GENERATING
             await repository.set_course(work, course.course_key, now, status=status)
-        author = self._authors[course.author]
-        framework = await _by_author(author.framework(course.request))
+        author = self._seated(job, course, FRAMEWORK)
+        framework = await by_author(author.framework(course.request))
         crash_point("authoring.framework.made")
         async with self._database.transaction() as work:
             await job.fence(work)
@@ -170,7 +179,7 @@ class CourseRuns:
             classroom_id=classroom_id,
             created_at=self._clock.now(),
         )
-        classroom = await self._placed(course, order)
+        classroom = await self._placed(self._seated(job, course, index), order)
         crash_point("authoring.module.placed")
         media = await asyncio.to_thread(self._library.media_hashes, classroom_id)
         digest = output_digest(classroom, media, terms=terms_of(course))
@@ -234,30 +243,41 @@ class CourseRuns:
         media = await asyncio.to_thread(self._library.media_hashes, classroom_id)
         return output_digest(classroom, media, terms=terms)
 
-    async def _placed(self, course: Course, order: ModuleOrder) -> Classroom:
+    def _seated(self, job: Job, course: Course, part: int) -> Author:
+        """Return the course's author as it works in this run."""
+        seat = Seat(
+            subject=course.subject,
+            run_id=course.run.run_id if course.run else "",
+            part=part,
+            owner=course.owner,
+            fence=job.fence,
+        )
+        return author_of(self._authors, course.author).seated(seat)
+
+    async def _placed(self, author: Author, order: ModuleOrder) -> Classroom:
         """Return the classroom of a module: the one that a killed attempt placed, or a new one."""
         with contextlib.suppress(ClassroomUnknownError):
             return await asyncio.to_thread(self._library.read, order.classroom_id)
         draft = await asyncio.to_thread(self._library.draft, order.classroom_id, self._ids.new())
         try:
-            author = self._authors[course.author]
-            classroom = await _by_author(author.module(order, draft))
+            classroom = await by_author(author.module(order, draft))
             _require_activity(classroom, order.index)
             crash_point("authoring.module.made")
-            await _to_the_end(self._commit, draft, classroom)
+            await to_the_end(self._commit, draft, classroom)
         except asyncio.CancelledError:
-            await _to_the_end(self._library.remove, order.classroom_id)
+            await to_the_end(self._library.remove, order.classroom_id)
             raise
         finally:
-            await _to_the_end(draft.__exit__)
+            await to_the_end(draft.__exit__)
         return classroom
 
     @staticmethod
     def _commit(draft: Draft, classroom: Classroom) -> None:
         draft.commit(classroom)
 
-    async def _failed(self, job: Job, course: Course, error_code: str) -> None:
+    async def _failed(self, job: Job, course: Course, error: EtudeError) -> None:
         """Note why a run ended; what comes after the failed module is not begun."""
+        error_code, problems = error.code, problems_of(error)
         async with self._database.transaction() as work:
             await job.fence(work)
             now = self._clock.now()
@@ -280,10 +300,26 @@ class CourseRuns:
                     status=CourseStatus.FAILED,
                     error_code=error_code,
                 )
-            await repository.end_run(work, job.args["run_key"], RunState.FAILED, now, error_code)
+            await repository.end_run(
+                work, job.args["run_key"], RunState.FAILED, now, error_code, problems
+            )
             await job.finish(work)
         crash_point("authoring.run.failed")
         log.warning("a run failed", action="authoring.failed", error_code=error_code)
+
+
+def problems_of(error: EtudeError) -> tuple[Problem, ...]:
+    """Return what an error says, part by part, as it is kept with the run."""
+    parts = error.parts or (error,)
+    whole = {name: value for name, value in error.params.items() if name != "mistakes"}
+
+    def problem(part: EtudeError) -> Problem:
+        params = (whole if error.parts else {}) | part.params
+        path = str(params.pop("path", ""))
+        said = ", ".join(f"{name}: {value}" for name, value in params.items() if value != "")
+        return Problem(code=part.code, path=path[:300], detail=said[:500])
+
+    return tuple(problem(part) for part in parts[:_MOST_PROBLEMS])
 
 
 def _require_activity(classroom: Classroom, index: int) -> None:
@@ -293,23 +329,3 @@ def _require_activity(classroom: Classroom, index: int) -> None:
     )
     if not any((html or "").strip() for html in pages):
         raise ActivityMissingError(module=index)
-
-
-async def _by_author(made: Awaitable[Result]) -> Result:
-    """Await what an author makes; anything untyped that it raises is its defect, named as such."""
-    try:
-        return await made
-    except EtudeError:
-        raise
-    except Exception as error:
-        raise AuthorFailedError(reason=type(error).__name__) from error
-
-
-async def _to_the_end(work: Callable[..., None], *args: object) -> None:
-    """Do something in a thread and wait for its end, cancelled or not."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work, *args))
-    try:
-        await asyncio.shield(doing)
-    except asyncio.CancelledError:
-        await asyncio.wait([doing])
-        raise
