@@ -52,7 +52,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
         """The engines and models that belong beside every number made from this."""
         found: dict[str, str] = {}
         if self.recognised is not None:
-            found |= {"recogniser": self.recognised.engine, "model": self.recognised.model}
+            found |= self.recognised.engines
         if self.alignment is not None:
             found |= {"aligner": self.alignment.engine, "acoustic_model": self.alignment.model}
         return found

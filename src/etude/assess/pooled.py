@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from etude.assess.listening import ENGLISH, NO_ENGINE, SAMPLE_RATE, Heard, fits
 from etude.assess.words import is_chinese
 from etude.speech.audio import Pcm, floats, resampled
-from etude.speech.pool import SpeechPool
+from etude.speech.pool import Lane, SpeechPool
 
 CHINESE: Final = "zh"
 Answer = TypeVar("Answer")
@@ -16,13 +16,10 @@ Answer = TypeVar("Answer")
 class PooledEngines:
     """Asks a pool; safe to use from one event loop."""
 
-    def __init__(self, pool: SpeechPool) -> None:
-        """Ask `pool`, a new one: it is started when something is to be heard, closed by its maker.
-
-        A worker that never hears anything then holds no models in memory.
-        """
+    def __init__(self, pool: SpeechPool, lane: Lane = Lane.SWEEP) -> None:
+        """Ask `pool` in `lane`; its maker closes it."""
         self._pool = pool
-        self._started = False
+        self._lane = lane
 
     async def hear(self, expected_text: str | None, sound: Pcm) -> Heard:
         """Return what the engines make of a sound.
@@ -31,19 +28,18 @@ class PooledEngines:
             SpeechBusyError, SpeechWorkerError, SpeechEngineError, SpeechServerError,
             SpeechClosedError: not now; try again later.
         """
-        if not self._started:
-            self._started = True
-            self._pool.start()
         sound = await asyncio.to_thread(resampled, sound, SAMPLE_RATE)
         language = CHINESE if expected_text and is_chinese(expected_text) else ENGLISH
         recognised = await _unless_missing(
-            self._pool.recognise(sound, language=language, expected_text=expected_text)
+            self._pool.recognise(
+                sound, language=language, expected_text=expected_text, lane=self._lane
+            )
         )
         alignment = None
         aligned = bool(expected_text) and language == ENGLISH and fits(sound)
         if aligned and expected_text and recognised is not None:
             alignment = await _unless_missing(
-                self._pool.align(sound, expected_text, language=language)
+                self._pool.align(sound, expected_text, language=language, lane=self._lane)
             )
         return Heard(
             samples=floats(sound), recognised=recognised, alignment=alignment, aligned=aligned

@@ -1,4 +1,4 @@
-"""`etude assess`: how far scores agree with people's, and training what makes them.
+"""`etude assess`: how far scores agree with people's, training what makes them, assessing again.
 
 Exit codes: 0 done, 1 the file or its columns cannot be used, 3 no such file, 4 the run cannot be
 stored.
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 
 from etude.cli import installation, terminal
+from etude.cli.assess_again import again
 from etude.cli.assess_train import train
 from etude.cli.local import DataOption
 from etude.examiner.agreement import (
@@ -37,6 +38,7 @@ _LARGEST_SEED: Final = 2**53 - 1
 
 app = typer.Typer()
 app.command()(train)
+app.command()(again)
 
 
 @app.command()

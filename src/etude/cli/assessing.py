@@ -1,4 +1,4 @@
-"""The worker's part that assesses turns: its engines, its ingest and its runner."""
+"""The worker's part that assesses turns: its engines, its ingest and its runners."""
 
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -6,6 +6,8 @@ from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from etude.assess.again import ASSESS_AGAIN, AssessAgain
+from etude.assess.assessing import TurnAssessor
 from etude.assess.enqueue import ASSESS, AssessProjector
 from etude.assess.metrics import Method, load_methods
 from etude.assess.pooled import PooledEngines
@@ -17,7 +19,7 @@ from etude.jobs import Pace, RetryPolicy, Runner
 from etude.sessions.ingest import Ingest
 from etude.settings import Settings
 from etude.speech.libraries import engines_installed
-from etude.speech.pool import SpeechPool
+from etude.speech.pool import Lane, SpeechPool
 from etude.store import Blobs, Database
 
 RETRY: Final = RetryPolicy(max_attempts=20, first_wait_s=5)
@@ -30,15 +32,26 @@ def speech_pool(settings: Settings) -> SpeechPool | None:
     return SpeechPool(speech_options(settings), processes=settings.speech_processes)
 
 
-def assessing_runner(
+def assessing_runners(
     database: Database, blobs: Blobs, clock: Clock, pool: SpeechPool | None, processes: int
-) -> Runner:
-    """Return a runner of its own: recordings that take long take no other job's place."""
+) -> tuple[Runner, Runner]:
+    """Return runners of their own: recordings that take long take no other job's place.
+
+    Those of today have one, and go first in the pool; those that are assessed again have another.
+    """
     ingest = Ingest(database, clock, projectors=(*projectors(clock), AssessProjector(clock)))
-    engines = None if pool is None else PooledEngines(pool)
-    handler = AssessTurns(database, blobs, ingest, clock, methods(), engines)
     pace = Pace(concurrency=max(1, processes))
-    return Runner(database, {ASSESS: handler}, retries={ASSESS: RETRY}, pace=pace)
+
+    def assessor(lane: Lane) -> TurnAssessor:
+        engines = None if pool is None else PooledEngines(pool, lane)
+        return TurnAssessor(database, blobs, ingest, methods(), engines)
+
+    turns = {ASSESS: AssessTurns(assessor(Lane.SWEEP), clock)}
+    again = {ASSESS_AGAIN: AssessAgain(assessor(Lane.AGAIN))}
+    return (
+        Runner(database, turns, retries={ASSESS: RETRY}, pace=pace),
+        Runner(database, again, retries={ASSESS_AGAIN: RETRY}, pace=pace),
+    )
 
 
 @cache

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
 
 from etude.assess import enqueue as assessment
 from etude.authoring.authors import Voice
+from etude.authoring.classrooms.learner_data import classrooms_data
 from etude.authoring.records import RUN
-from etude.cli.assessing import assessing_runner, pending_metrics, speech_pool
+from etude.cli.assessing import assessing_runners, pending_metrics, speech_pool
 from etude.cli.course_making import runs_here, voice_of
 from etude.cli.model import chat_of, rewording
 from etude.cli.stopping import stop_signal
@@ -53,11 +55,13 @@ async def run(settings: Settings) -> None:
         blobs = Blobs(settings.blobs, clock)
         shelf = RubricShelf(settings.rubrics)
         chat = chat_of(settings)
-        carried_out = handlers(database, blobs, clock, shelf, with_model=chat is not None)
+        carried_out = handlers(
+            database, blobs, clock, shelf, settings.classrooms, with_model=chat is not None
+        )
         pool = speech_pool(settings)
         runners = [
             Runner(database, carried_out, periodic=PERIODIC),
-            assessing_runner(database, blobs, clock, pool, settings.speech_processes),
+            *assessing_runners(database, blobs, clock, pool, settings.speech_processes),
         ]
         if chat is not None:
             runners.append(asking_runner(database, chat, clock))
@@ -89,6 +93,7 @@ def handlers(
     blobs: Blobs,
     clock: Clock,
     shelf: RubricShelf,
+    classrooms: Path,
     *,
     with_model: bool = False,
 ) -> Mapping[str, Handler]:
@@ -102,7 +107,9 @@ def handlers(
         removed = await blobs.sweep_orphans(database)
         log.info("blobs swept", action=job.kind, blobs=removed)
 
-    registry = all_learner_data(clock, blobs, assignments_data(clock))
+    registry = all_learner_data(
+        clock, blobs, assignments_data(clock), classrooms_data(clock, blobs, classrooms)
+    )
     return {
         ABANDON: abandon,
         EXAMINE: Examine(

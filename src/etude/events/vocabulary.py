@@ -64,6 +64,7 @@ VOCABULARY: Final[Mapping[str, EventType]] = {
         EventType("signal_detected", "triple", "0.5"),
         EventType("signal_contested", "triple", "0.5"),
         EventType("signal_reviewed", "server", "0.5"),
+        EventType("speech_recognised", "server", "0.5", ("recognised_text",)),
         EventType("listen_window_closed", "lifecycle", "0.5"),
         EventType("task_event", "lifecycle", "0.5", ("reported",)),
         EventType("chat_message", "lifecycle", "0.5", ("user", "agent", "tool")),

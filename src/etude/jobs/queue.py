@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, case, select, update
+from sqlalchemy import Row, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
@@ -144,6 +144,14 @@ async def jobs_in(
     """Return the jobs in `state`, the latest changed first."""
     rows = select(job).where(job.c.state == state).order_by(job.c.updated_us.desc()).limit(limit)
     return [_row(row) for row in await connection.execute(rows)]
+
+
+async def counted(connection: AsyncConnection, kind: str) -> Mapping[JobState, int]:
+    """Return how many jobs of a kind are in each state; states without any are left out."""
+    rows = await connection.execute(
+        select(job.c.state, func.count()).where(job.c.kind == kind).group_by(job.c.state)
+    )
+    return {JobState(state): count for state, count in rows}
 
 
 def _row(row: Row[Any]) -> JobRow:

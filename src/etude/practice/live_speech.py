@@ -5,7 +5,6 @@ the assessment after the session. No text that was said or is to be said is logg
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
@@ -26,21 +25,13 @@ from etude.speech.errors import (
 )
 from etude.speech.opus import OpusDecoder
 from etude.speech.pool import Lane, SpeechPool
-from etude.speech.recognise import Recognised, base_language
+from etude.speech.recognise import Recognised, base_language, is_invented
 from etude.speech.synthesise import Speech
 
 ANSWER_S: Final = 8.0
 """How long an engine may take. What comes later is no answer to somebody who stands there."""
 AT_ONCE: Final = 16
 """Requests on their way, hearing and speaking together; what is more is dropped."""
-NO_SPEECH_FROM: Final = 0.6
-LEAST_SURE: Final = math.exp(-1.0)
-"""Of a recogniser that takes a sound for silence and is less sure of its words, they are invented.
-
-Both are Whisper's own. Either alone is wrong: a short "42" had 0.82 of silence, noise was 0.84 to
-0.97; the mean probability of words was 0.5 to 0.9 for speech and 0.02 to 0.15 for noise.
-"""
-
 _HEARING_HZ: Final = 16_000
 _SPEAKING_HZ: Final = 24_000
 _NEVER: Final = (
@@ -135,16 +126,6 @@ def _explain(kind: str, language: str, code: str) -> None:
         language=language,
         code=code,
     )
-
-
-def is_invented(heard: Recognised) -> bool:
-    """Whether a recogniser has put words to noise or silence. Pure."""
-    if (heard.no_speech_probability or 0.0) < NO_SPEECH_FROM:
-        return False
-    if not heard.tokens:
-        return True
-    logs = [math.log(max(token.probability, 1e-9)) for token in heard.tokens]
-    return math.exp(sum(logs) / len(logs)) < LEAST_SURE
 
 
 def decoded(packets: Sequence[bytes]) -> Pcm:

@@ -5,7 +5,7 @@ live in the blob store; here is which session has which.
 """
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Final
 
 from sqlalchemy import select
@@ -114,6 +114,18 @@ async def get(connection: AsyncConnection, session: SessionRow, sha256: str) -> 
         if media.sha256 == sha256:
             return media
     raise MediaUnknownError(session_id=session.session_id, sha256=sha256)
+
+
+async def recorded_among(
+    connection: AsyncConnection, session_keys: Collection[int]
+) -> frozenset[int]:
+    """Return those of the sessions that have a recording."""
+    rows = await connection.scalars(
+        select(session_media.c.session_key)
+        .where(session_media.c.session_key.in_(session_keys))
+        .distinct()
+    )
+    return frozenset(rows)
 
 
 async def listed(connection: AsyncConnection, session_key: int) -> list[Media]:

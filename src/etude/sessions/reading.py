@@ -1,8 +1,8 @@
 """Who may read which session, and what there is to read besides its lines."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Row, Select, func, select
@@ -16,8 +16,10 @@ from etude.people.records import Page, Principal
 from etude.sessions import repository
 from etude.sessions.errors import SessionErasedError, SessionIdInvalidError, SessionUnknownError
 from etude.sessions.records import QuarantinedLine, SessionRow
-from etude.sessions.tables import session, session_quarantine
+from etude.sessions.tables import session, session_event, session_quarantine
 from etude.store.engine import Database
+
+_PAGE_ROWS: Final = 2_000
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +89,23 @@ async def listed(
     )
     rows = await connection.execute(narrowed(statement, wanted))
     return [repository.to_record(row) for row in rows]
+
+
+async def lines_of_type(
+    connection: AsyncConnection, session_keys: Collection[int], event_type: str
+) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield the lines of one type of event as they came, each behind the key of its session."""
+    rows = await connection.stream(
+        select(session_event.c.session_key, session_event.c.line)
+        .where(
+            session_event.c.session_key.in_(session_keys),
+            session_event.c.event_type == event_type,
+        )
+        .order_by(session_event.c.receipt),
+        execution_options={"yield_per": _PAGE_ROWS},
+    )
+    async for row in rows:
+        yield row.session_key, row.line
 
 
 def own(principal: Principal, wanted: Filter) -> Filter:

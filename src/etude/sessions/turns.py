@@ -22,6 +22,8 @@ MAX_STEP: Final = 100_000
 
 COMPLETED: Final = frozenset({"play_completed", "list_completed"})
 DISCONNECTED: Final = "disconnected"
+RECOGNISED: Final = "speech_recognised"
+"""The type of the server's events with what was heard in a turn's recording."""
 PUT_SOURCE: Final = "task_api"
 """`meta.source` of events that another server's `PUT` or report was turned into."""
 
@@ -32,6 +34,7 @@ VERDICTS: Final = frozenset(
 # A broken counter may claim any finite number.
 _LONGEST_S: Final = 1e9
 _INLINE_METHOD: Final = "exact_match_v1"
+_ENGINES: Final = ("recogniser", "model")
 _KEPT: Final = ("prompt_text", "expected_text", "asr_text", "audio_id")
 
 
@@ -104,11 +107,28 @@ Part: TypeAlias = str | tuple[str, int]
 """A part of an instance that a `PUT` replaces: `start`, `end`, `connection`, `("turn", 3)`, …"""
 
 
+class HeardLater(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine heard in a turn's recording, and which one."""
+
+    event_id: str
+    text: str
+    engines: Mapping[str, str]
+
+
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance, and which event or set of metrics speaks for which part of it."""
+    """An instance, and which event or set of metrics speaks for which part of it.
+
+    Attributes:
+        instance: what the events say.
+        speaks_for: parts that a `PUT` replaces.
+        said_by: by step and method, the event with a metric that this server found.
+        heard: by step, what was heard in the recording afterwards.
+    """
 
     instance: TaskInstance
     speaks_for: Mapping[Part, str]
+    said_by: Mapping[tuple[int, str], str]
+    heard: Mapping[int, HeardLater]
 
 
 def fold(about: About, received: Iterable[Received]) -> Folded | None:
@@ -145,6 +165,8 @@ class _Step:
     def __init__(self, step_index: int) -> None:
         self.step_index = step_index
         self.fields: dict[str, Any] = {}
+        # What was heard in the recording afterwards; it fills in, and replaces nothing.
+        self.heard: HeardLater | None = None
         self.metric_set = ""
         # By place in the set that was put, or by method: of the server's own, one a method.
         self.metrics: dict[int | str, Metric] = {}
@@ -176,7 +198,10 @@ class _Step:
         self.metrics[metric.method] = metric
 
     def turn(self) -> Turn:
-        return Turn(step_index=self.step_index, metrics=tuple(self.metrics.values()), **self.fields)
+        fields = self.fields
+        if self.heard is not None:
+            fields = {"asr_text": self.heard.text} | fields
+        return Turn(step_index=self.step_index, metrics=tuple(self.metrics.values()), **fields)
 
 
 class _Fold:
@@ -189,6 +214,7 @@ class _Fold:
         self._steps: dict[int, _Step] = {}
         self._events: list[tuple[Event, Mapping[str, Any]]] = []
         self._speaks_for: dict[Part, str] = {}
+        self._said_by: dict[tuple[int, str], str] = {}
 
     def take(self, received: Received) -> None:
         event = received.event
@@ -203,6 +229,8 @@ class _Fold:
             self._events.append((event, value))
         elif event.event_type == "audio_observation" and (step := self._step(value)):
             self._take_metric(step, received, value)
+        elif event.event_type == RECOGNISED and (step := self._step(value)):
+            self._take_text(step, event, value)
 
     def take_start(self, event: Event, value: Mapping[str, Any]) -> None:
         named = named_task(value)
@@ -256,9 +284,17 @@ class _Fold:
         if isinstance(metric_set, str) and isinstance(place, int):
             step.put_metric(metric, metric_set, place)
             self._speaks_for["metrics", step.step_index] = metric_set
+            self._said_by.pop((step.step_index, metric.method), None)
             return
         step.add_metric(metric)
+        self._said_by[step.step_index, metric.method] = event.event_id
         step.keep({"assessed_at": value.get("assessed_at", received.received_ms)})
+
+    def _take_text(self, step: _Step, event: Event, value: Mapping[str, Any]) -> None:
+        text = value.get("asr_text")
+        if _is_text(text):
+            named = {key: value[key] for key in _ENGINES if _is_text(value.get(key))}
+            step.heard = HeardLater(event_id=event.event_id, text=text, engines=named)
 
     def _step(self, value: Mapping[str, Any]) -> _Step | None:
         index = value.get("step_index")
@@ -288,6 +324,12 @@ class _Fold:
                 turns=tuple(step.turn() for _, step in sorted(self._steps.items())),
             ),
             speaks_for=self._speaks_for,
+            said_by=self._said_by,
+            heard={
+                step.step_index: step.heard
+                for step in self._steps.values()
+                if step.heard is not None
+            },
         )
 
     def _ending(self, about: About, started_ms: int) -> tuple[Status, str | None, int | None]:

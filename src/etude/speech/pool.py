@@ -49,6 +49,8 @@ class Lane(IntEnum):
     """Somebody who is practising."""
     SWEEP = 1
     """A job that comes back if it must."""
+    AGAIN = 2
+    """What has its numbers already, from older engines."""
 
 
 class PoolLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +88,7 @@ class _Job:
 
 
 class SpeechPool:
-    """Processes with engines. Any thread may ask; close it.
+    """Processes with engines, started by the first request. Any thread may ask; close it.
 
     Args:
         options: which engines.
@@ -115,7 +117,7 @@ class SpeechPool:
         )
         self._changed = threading.Condition()
         self._lanes: dict[Lane, deque[_Job]] = {lane: deque() for lane in Lane}
-        self._closed = False
+        self._started = self._closed = False
         self._running = self._answered = self._failed = self._replaced = 0
         self._workers = [
             _Worker(self, f"speech-{number}", self._begin, self._limits)
@@ -123,7 +125,14 @@ class SpeechPool:
         ]
 
     def start(self) -> None:
-        """Start the processes; they load their models while requests already wait."""
+        """Start the processes; they load their models while requests already wait.
+
+        The first request starts them, too: a pool that nobody asks holds no models in memory.
+        """
+        with self._changed:
+            if self._started or self._closed:
+                return
+            self._started = True
         for worker in self._workers:
             worker.start()
 
@@ -203,6 +212,7 @@ class SpeechPool:
             SpeechBusyError: the lane stayed full.
             SpeechClosedError: the pool is closed.
         """
+        self.start()
         job = _Job(request, Future())
         queue = self._lanes[lane]
         with self._changed:

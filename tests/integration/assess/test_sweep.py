@@ -2,190 +2,45 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-import soundfile
 
-from etude.assess.enqueue import ASSESS, AssessProjector, recording_arrived, sessions_abandoned
-from etude.assess.listening import Heard
+from etude.assess.enqueue import sessions_abandoned
 from etude.assess.metrics import load_methods
-from etude.assess.sweep import AssessTurns, is_pending
-from etude.clock import RandomIds
+from etude.assess.sweep import is_pending
 from etude.events.ndjson import decode_line
-from etude.examiner.enqueue import projectors
 from etude.files import armed
-from etude.jobs.claims import Claims
-from etude.jobs.records import RetryPolicy
-from etude.sessions import instances, media
 from etude.sessions import repository as sessions
 from etude.sessions.ingest import Ingest
 from etude.sessions.lifecycle import close_abandoned
 from etude.sessions.turns import TaskInstance
-from etude.speech.audio import Pcm, floats
-from etude.speech.errors import SpeechWorkerError
-from etude.speech.recognise import Recognised
-from etude.store import Blobs, Database
-from etude.testing.school import School, body
+from etude.store import Blobs
+from etude.testing.assessing import (
+    SESSION,
+    assessing_projectors,
+    end,
+    folded,
+    keep,
+    send,
+    start,
+    turn,
+)
+from etude.testing.assessing import AssessingWorker as Worker
+from etude.testing.assessing import HearingEngines as Engines
+from etude.testing.school import School
 
-RATE = 16_000
-SESSION = "task-1"
 SPOKEN = {"speech_rate_v1", "pause_ratio_v1", "pronunciation_v1"}
 TEXTS = {"text_similarity_v0", "cer_v1", "wer_v1", "completeness_v1"}
 EVERY = SPOKEN | TEXTS | {"input_quality_v1"}
+START = start()
 
 
 class CrashError(BaseException):
     """Stands for the end of the process: nothing handles it."""
 
 
-class Engines:
-    """Hears `the cat` and aligns nothing; fails as often as it is told to."""
-
-    def __init__(self, *, failures: int = 0) -> None:
-        self.failures = failures
-        self.asked = 0
-
-    async def hear(self, expected_text: str | None, sound: Pcm) -> Heard:
-        self.asked += 1
-        if self.failures:
-            self.failures -= 1
-            raise SpeechWorkerError(reason="hung")
-        recognised = Recognised(
-            text="the cat", language="en", engine="e/1", model="m/1", no_speech_probability=0.1
-        )
-        assert expected_text is not None
-        return Heard(samples=floats(sound), recognised=recognised, alignment=None, aligned=True)
-
-
-class Worker:
-    """Carries out what is due, as the runner does, but when the test says so."""
-
-    def __init__(self, school: School, blobs: Blobs, engines: Any) -> None:
-        self.school = school
-        self.claims = Claims(
-            school.database,
-            school.clock,
-            executor=RandomIds().new(),
-            lease_s=30,
-            max_attempts={ASSESS: 20},
-            periods_s={},
-        )
-        ingest = Ingest(school.database, school.clock, projectors=_projectors(school))
-        self.assess = AssessTurns(
-            school.database, blobs, ingest, school.clock, load_methods(), engines
-        )
-
-    def work(self) -> int:
-        """Carry out every job that is due; return how many ended well."""
-
-        async def carry_out() -> int:
-            done = 0
-            for job in await self.claims.claim(100):
-                try:
-                    await self.assess(job)
-                except SpeechWorkerError as error:
-                    await self.claims.fail(job, RetryPolicy(), error.code, final=False)
-                    continue
-                await self.claims.finish_rest(job)
-                done += 1
-            return done
-
-        done: int = self.school.run(carry_out())
-        return done
-
-
-def _projectors(school: School) -> tuple[Any, ...]:
-    return (*projectors(school.clock), AssessProjector(school.clock))
-
-
-@pytest.fixture
-def school(database: Database, run: Any) -> School:
-    made = School(database, run)
-    run(made.furnish())
-    made.ingest = Ingest(database, made.clock, projectors=_projectors(made))
-    return made
-
-
-@pytest.fixture
-def blobs(school: School, tmp_path: Path) -> Blobs:
-    return Blobs(tmp_path / "blobs", school.clock)
-
-
-@pytest.fixture
-def sound(tmp_path: Path) -> bytes:
-    times = np.arange(RATE) / RATE
-    path = tmp_path / "sound.ogg"
-    soundfile.write(path, 0.3 * np.sin(2 * np.pi * 220 * times), RATE, format="OGG", subtype="OPUS")
-    return path.read_bytes()
-
-
-def line(number: int, event_type: str, signal: str, value: Any) -> dict[str, Any]:
-    return {
-        "event_id": f"e{number}",
-        "session_id": SESSION,
-        "ts": float(number),
-        "event_type": event_type,
-        "signal": signal,
-        "value": value,
-        "confidence": 1.0,
-        "seq": number,
-    }
-
-
-def turn(number: int, step: int, **fields: Any) -> dict[str, Any]:
-    value = {"step_index": step, "expected_text": "The cat.", "asr_text": None, "audio_id": None}
-    return line(number, "signal_observation", "read_aloud", value | fields)
-
-
-START = line(1, "session_start", "session_begin", {"app_id": "a", "task_id": "t", "mode": "FOLLOW"})
-
-
-def end(number: int) -> dict[str, Any]:
-    return line(number, "session_end", "session_end", {"end_reason": "list_completed"})
-
-
-def send(school: School, *events: dict[str, Any]) -> None:
-    school.upload(school.device("toy-1"), SESSION, body(*events))
-
-
-def keep(school: School, blobs: Blobs, data: bytes) -> str:
-    sha256 = hashlib.sha256(data).hexdigest()
-
-    async def chunks() -> AsyncIterator[bytes]:
-        yield data
-
-    async def put() -> None:
-        await media.put(
-            school.database,
-            blobs,
-            school.clock,
-            await _row(school),
-            sha256=sha256,
-            content_type="audio/ogg",
-            chunks=chunks(),
-            on_new=recording_arrived,
-        )
-
-    school.run(put())
-    return sha256
-
-
-async def _row(school: School) -> Any:
-    async with school.database.read() as connection:
-        return await sessions.find(connection, SESSION)
-
-
 def instance(school: School) -> TaskInstance:
-    async def load() -> Any:
-        async with school.database.read() as connection:
-            return await instances.load(connection, await sessions.find(connection, SESSION))
-
-    found: TaskInstance = school.run(load()).instance
-    return found
+    return folded(school).instance
 
 
 def said(school: School) -> list[set[str]]:
@@ -208,8 +63,7 @@ def test_every_turn_of_a_session_is_assessed(school: School, blobs: Blobs, sound
     assert (len(school.stored(SESSION)), engines.asked) == (stored, 3)
     first = {one.method: one for one in instance(school).turns[0].metrics}
     assert first["text_similarity_v0"].value == 1.0
-    assert first["pronunciation_v1"].value is None
-    assert first["pronunciation_v1"].detail["reason"] == "off_task"
+    assert first["pronunciation_v1"].value is not None
 
 
 def test_a_recording_that_comes_late_is_heard_then(
@@ -335,7 +189,7 @@ def test_a_kill_anywhere_loses_and_doubles_nothing(
     assert said(school) == [EVERY, EVERY]
     events = [decode_line(one) for one in school.stored(SESSION)]
     made = [(one.correlation_id, one.signal) for one in events if one.is_server_made]
-    assert len(made) == len(set(made)) == 2 * len(EVERY)
+    assert len(made) == len(set(made)) == 2 * len(EVERY | {"recognised_text"})
 
 
 def test_what_calls_for_assessment_is_all_or_nothing(school: School, blobs: Blobs) -> None:
@@ -348,7 +202,7 @@ def test_what_calls_for_assessment_is_all_or_nothing(school: School, blobs: Blob
     with armed(crash), pytest.raises(CrashError):
         send(school, START, end(2))
     school.restart()
-    school.ingest = Ingest(school.database, school.clock, projectors=_projectors(school))
+    school.ingest = Ingest(school.database, school.clock, projectors=assessing_projectors(school))
     send(school, START, turn(2, 0, asr_text="the cat"), end(3))
     school.clock.advance(2)
     Worker(school, blobs, None).work()
@@ -385,8 +239,9 @@ def test_metrics_are_pending_until_they_are_there(
     def pending() -> bool:
         async def ask() -> bool:
             async with school.database.read() as connection:
-                key = (await sessions.find(connection, SESSION)).session_key
-                return await is_pending(connection, key, load_methods())
+                found = await sessions.find(connection, SESSION)
+                assert found is not None
+                return await is_pending(connection, found.session_key, load_methods())
 
         answer: bool = school.run(ask())
         return answer
@@ -408,3 +263,74 @@ def test_nothing_of_a_metric_is_a_verdict(school: School, blobs: Blobs) -> None:
     assert made
     for word in ("passed", "grade", "good", "bad", "score", "verdict", "level"):
         assert not any(f'"{word}"' in json.dumps(one) for one in made)
+
+
+def texts(school: School) -> list[str | None]:
+    return [each.asr_text for each in instance(school).turns]
+
+
+def recognised(school: School) -> int:
+    return sum(b'"speech_recognised"' in one for one in school.stored(SESSION))
+
+
+def test_what_was_heard_afterwards_is_in_the_turn(
+    school: School, blobs: Blobs, sound: bytes
+) -> None:
+    """A turn that nobody recognised in time has the text of its recording, in one event."""
+    sha256 = hashlib.sha256(sound).hexdigest()
+    send(school, START, turn(2, 0, audio_id=sha256), turn(3, 1), end(4))
+    keep(school, blobs, sound)
+    worker = Worker(school, blobs, Engines("the cat"))
+    for _ in range(3):
+        school.clock.advance(60)
+        worker.work()
+        send(school, turn(3, 1))
+    assert texts(school) == ["the cat", None]
+    assert recognised(school) == 1
+
+
+def test_what_was_recognised_live_stands(school: School, blobs: Blobs, sound: bytes) -> None:
+    """The turn's own text is not replaced by what is heard later, and nothing else is written."""
+    sha256 = hashlib.sha256(sound).hexdigest()
+    send(school, START, turn(2, 0, audio_id=sha256, asr_text="the bat"), end(3))
+    keep(school, blobs, sound)
+    school.clock.advance(2)
+    Worker(school, blobs, Engines("the cat")).work()
+    assert texts(school) == ["the bat"]
+    assert recognised(school) == 0
+    values = {one.method: one.value for one in instance(school).turns[0].metrics}
+    assert values["text_similarity_v0"] == 1.0  # numbers are of the whole recording
+
+
+@pytest.mark.parametrize(
+    "engines", [Engines("", reads=False), Engines("quite another thing", reads=False)]
+)
+def test_silence_and_another_sentence_leave_no_text_and_no_number(
+    school: School, blobs: Blobs, sound: bytes, engines: Engines
+) -> None:
+    """What was not read stays null, and so does every number about it."""
+    sha256 = hashlib.sha256(sound).hexdigest()
+    send(school, START, turn(2, 0, audio_id=sha256), end(3))
+    keep(school, blobs, sound)
+    school.clock.advance(2)
+    Worker(school, blobs, engines).work()
+    assert texts(school) == [None]
+    metrics = {one.method: one for one in instance(school).turns[0].metrics}
+    assert set(metrics) == EVERY
+    reasons = {metrics[name].detail["reason"] for name in SPOKEN | TEXTS}
+    assert reasons <= {"no_speech", "off_task"}
+    assert all(metrics[name].value is None for name in SPOKEN | TEXTS)
+
+
+def test_what_was_said_freely_is_recognised_too(school: School, blobs: Blobs, sound: bytes) -> None:
+    """A check-in, where nothing was to be read, has its text, in one event."""
+    sha256 = hashlib.sha256(sound).hexdigest()
+    send(school, START, turn(2, 0, audio_id=sha256, expected_text=None), end(3))
+    keep(school, blobs, sound)
+    worker = Worker(school, blobs, Engines("we went to the zoo"))
+    for _ in range(3):
+        school.clock.advance(60)
+        worker.work()
+        send(school, turn(4, 1))
+    assert texts(school)[0] == "we went to the zoo"
+    assert recognised(school) == 1

@@ -26,6 +26,7 @@ from etude.jobs import (
     RetryPolicy,
     Runner,
     cancel,
+    counted,
     enqueue,
     jobs_in,
     requeue,
@@ -139,6 +140,22 @@ def test_asking_is_part_of_the_callers_transaction(
             return await jobs_in(connection, JobState.QUEUED)
 
     assert run(main()) == []
+
+
+def test_jobs_are_counted_by_kind_and_state(
+    run: Run, database: Database, clock: ManualClock
+) -> None:
+    """Other kinds do not count; a state in which there is none is left out."""
+
+    async def main() -> Mapping[JobState, int]:
+        async with database.transaction() as work:
+            for key in ("1", "2"):
+                await enqueue(work, "note", key, now=clock.now())
+            await enqueue(work, "other", "1", now=clock.now())
+        async with database.read() as connection:
+            return await counted(connection, "note")
+
+    assert run(main()) == {JobState.QUEUED: 2}
 
 
 def test_same_kind_and_key_is_the_same_job(

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from etude.practice.live_speech import ANSWER_S, AT_ONCE, LiveSpeech, decoded, is_invented
+from etude.practice.live_speech import ANSWER_S, AT_ONCE, LiveSpeech, decoded
 from etude.speech.audio import Pcm
 from etude.speech.clip_cache import encode_clip
 from etude.speech.errors import SpeechBusyError, SpeechLanguageError, SpeechWorkerError
 from etude.speech.pool import Lane
-from etude.speech.recognise import Recognised, TokenScore
+from etude.speech.recognise import Recognised, TokenScore, is_invented
 from etude.speech.synthesise import Speech
 from etude.testing.virtual_time import run
 

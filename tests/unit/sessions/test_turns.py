@@ -96,6 +96,57 @@ def test_only_the_server_makes_metrics() -> None:
     assert [each["type"] for each in instance.events] == ["audio_observation"]
 
 
+def heard(number: int, text: Any, **fields: Any) -> Event:
+    value = {"step_index": 0, "asr_text": text, "recogniser": "e/1", "model": "m/1"}
+    return made(
+        number,
+        "speech_recognised",
+        value,
+        **{"seq": None, "signal": "recognised_text", "meta": SERVER, **fields},
+    )
+
+
+OWN = st.sampled_from([None, "the bat"])
+LATER = st.lists(st.sampled_from([None, "", 7, "the cat", "a cat"]), max_size=3)
+
+
+@given(own=OWN, later=LATER, first=st.booleans())
+def test_a_text_that_was_heard_later_fills_in_and_replaces_nothing(
+    own: str | None, later: list[Any], *, first: bool
+) -> None:
+    """The turn's own text stands; else the last one that was heard, whatever comes first."""
+    observed = made(3, "signal_observation", {"step_index": 0, "asr_text": own})
+    texts = [heard(10 + place, text) for place, text in enumerate(later)]
+    events = [observed, *texts] if first else [*texts, observed]
+    (turn,) = folded(*events).turns
+    usable = [text for text in later if isinstance(text, str) and text]
+    assert turn.asr_text == (own or (usable[-1] if usable else None))
+
+
+def test_what_was_heard_is_the_servers_word_only() -> None:
+    """A device's event of that type is listed like any other, and is no text of a turn."""
+    observed = made(3, "signal_observation", {"step_index": 0, "asr_text": None})
+    found = folded(observed, heard(4, "the cat", meta=None, seq=4))
+    assert found.turns[0].asr_text is None
+    assert [event["type"] for event in found.events] == ["speech_recognised"]
+
+
+def test_the_fold_names_the_events_behind_what_the_server_said() -> None:
+    """So that a newer one can say which it replaces; a set that was put speaks for itself."""
+    event = made(0, "session_start", TASK, seq=None)
+    put = {"producer": "server", "metric_set": "s", "place": 0}
+    found = fold(
+        ABOUT,
+        received(event, metric(1, 0, 0.5), metric(2, 0, 0.6), metric(3, 1, 0.7), heard(4, "a cat")),
+    )
+    assert found is not None
+    assert found.said_by == {(0, "cer_v1"): "e2", (1, "cer_v1"): "e3"}
+    assert (found.heard[0].event_id, found.heard[0].engines["model"]) == ("e4", "m/1")
+    foreign = fold(ABOUT, received(event, metric(1, 0, 0.5), metric(2, 0, 0.6, meta=put)))
+    assert foreign is not None
+    assert foreign.said_by == {}
+
+
 def test_an_inline_answer_is_a_metric_of_the_turn() -> None:
     """Inline tasks store `exact_match_v1` and nothing else of their verdict (rulings 19)."""
     detail = {"question": "12", "answer": "21", "exact_match_v1": 1, "passed": True}
