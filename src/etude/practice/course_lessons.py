@@ -8,8 +8,8 @@ there in one step. Whoever takes a lesson looks at every byte of it: what is dam
 and made again from the same pin. The folder may be deleted while no gateway runs.
 """
 
-import contextlib
 import hashlib
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -163,28 +163,34 @@ class CourseLessons:
         try:
             files.remove_tree(waiting)
             files.make_folder(waiting)
-            laid = LaidScene(
-                pin=pin,
-                title=checked.title,
-                scene_title=scene.title,
-                listen_ratio=scene.content.listen_ratio,
-                rubric=scene.rubric_named,
-                clips=tuple(self._clips(scene, checked, waiting)),
-            ).sealed()
-            files.write_new(waiting / MANIFEST, msgspec.json.encode(laid))
-            files.sync_folder(waiting)
+            laid = self._written(pin, scene, checked, waiting)
             crash_point("practice.course_lesson.written")
             files.remove_tree(target)  # a damaged one
             files.rename(waiting, target)
             files.sync_folder(self._root)
             crash_point("practice.course_lesson.placed")
-        except OSError as error:
+        except (OSError, EtudeError) as error:
+            shutil.rmtree(waiting, ignore_errors=True)
+            if isinstance(error, EtudeError):
+                raise
             reason = error.strerror or type(error).__name__
             raise MaterializeFailedError(reason=reason) from error
-        finally:
-            with contextlib.suppress(OSError):
-                files.remove_tree(waiting)
         return CourseLesson(folder=target, scene=laid)
+
+    def _written(
+        self, pin: CoursewarePin, scene: PracticeScene, checked: Checked, into: Path
+    ) -> LaidScene:
+        laid = LaidScene(
+            pin=pin,
+            title=checked.title,
+            scene_title=scene.title,
+            listen_ratio=scene.content.listen_ratio,
+            rubric=scene.rubric_named,
+            clips=tuple(self._clips(scene, checked, into)),
+        ).sealed()
+        self._files.write_new(into / MANIFEST, msgspec.json.encode(laid))
+        self._files.sync_folder(into)
+        return laid
 
     def _clips(self, scene: PracticeScene, checked: Checked, into: Path) -> Iterator[LaidClip]:
         """Write the sounds; two sentences may have one."""

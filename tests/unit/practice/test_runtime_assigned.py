@@ -9,6 +9,9 @@ import pytest
 
 from etude.practice.apps import shipped_apps
 from etude.practice.assigned import Assigned, CoursewarePin, LessonAddress
+from etude.practice.course_lessons import CourseLessons
+from etude.practice.course_scenes import lesson_id_of
+from etude.practice.course_supply import CourseSupply
 from etude.practice.lessons import Lessons
 from etude.practice.records import EncodedPrompt, Prompt, SessionStart, Unfinished
 from etude.practice.runtime import practice_factory
@@ -18,6 +21,7 @@ from etude.testing.fake_card import FakeCard
 from etude.testing.learners_acting import Part
 from etude.testing.lesson_files import write_lesson
 from etude.testing.noted import NotedRecording
+from etude.testing.scene_registry import SceneRegistry, scene
 from etude.testing.toy import Toy
 from etude.testing.virtual_time import run
 
@@ -72,7 +76,13 @@ class Bench:
         *,
         files: dict[str, int] | None = None,
         notebook: Notebook | None = None,
+        registry: SceneRegistry | None = None,
     ) -> None:
+        self.courses: CourseSupply | None = None
+        if registry is not None:
+            self.courses = CourseSupply(
+                CourseLessons(root / "courses", registry.ask, registry.download)
+            )
         self.assigned: Assigned | None = None
         self.notebook = notebook or Notebook()
         self.toy = Toy(None if files is None else FakeCard(files))
@@ -84,8 +94,14 @@ class Bench:
             self.notebook,
             prompt_of,
             assignment_of=lambda _: self.assigned,
+            courses=self.courses,
         )
         self.practice = factory(self.toy)
+
+    async def close(self) -> None:
+        self.lessons.close()
+        if self.courses is not None:
+            await self.courses.close()
 
     async def connect(self) -> None:
         self.toy.connect(self.practice)
@@ -115,14 +131,20 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def at_bench(root: Path, play: Play, *, files: dict[str, int] | None = None) -> None:
+def at_bench(
+    root: Path,
+    play: Play,
+    *,
+    files: dict[str, int] | None = None,
+    registry: SceneRegistry | None = None,
+) -> None:
     async def main() -> None:
-        bench = Bench(root, files=files)
+        bench = Bench(root, files=files, registry=registry)
         await bench.connect()
         try:
             await play(bench)
         finally:
-            bench.lessons.close()
+            await bench.close()
 
     run(main)
 
@@ -280,3 +302,137 @@ def test_a_card_plays_the_assigned_lesson_if_it_has_it(
         assert bench.clips == played
 
     at_bench(root, play, files=files)
+
+
+SEA = ["The sea swells.", "It falls."]
+
+
+@pytest.fixture
+def registry(tmp_path_factory: pytest.TempPathFactory) -> SceneRegistry:
+    return SceneRegistry(tmp_path_factory.mktemp("registry"))
+
+
+def of_course(pin: CoursewarePin, **more: Any) -> Assigned:
+    return assigned(lesson_id_of(pin), courseware=pin, **more)
+
+
+@pytest.mark.parametrize("said", ["start reading", "start practice", "START_APP_TASK", "by id"])
+@pytest.mark.parametrize("ratio", [None, 1.5])
+def test_a_published_scene_is_practised_by_its_own_texts_ratio_and_rubric(
+    root: Path, registry: SceneRegistry, said: str, ratio: float | None
+) -> None:
+    """However it is started; the session says title, pin and rubric; an assignment's ratio wins."""
+    pin = registry.publish(2, scene(*SEA, ratio=1.3, title="Tides"))
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = of_course(pin, listen_ratio=ratio)
+        arguments = {"lesson_id": lesson_id_of(pin)} if said == "by id" else {}
+        if said.startswith("start"):
+            await bench.say(said)
+        else:
+            bench.practice.start_task(APP, TASK, arguments)
+            await asyncio.sleep(30)
+        (start,) = bench.notebook.starts
+        assert bench.clips == SEA
+        assert (start.lesson_id, start.assignment_id) == (
+            lesson_id_of(pin),
+            f"as-{lesson_id_of(pin)}",
+        )
+        assert (start.lesson_title, start.listen_ratio) == ("Tides", ratio or 1.3)
+        assert start.rubric is not None
+        assert (start.rubric["id"], len(start.rubric["digest"])) == ("follow-read-en", 64)
+        assert start.courseware == {
+            "courseware_id": pin.courseware_id,
+            "version": 2,
+            "content_hash": pin.content_hash,
+            "scene_id": "p1",
+            "title": "Why tides come twice",
+            "scene_title": "Tides",
+        }
+
+    at_bench(root, play, registry=registry)
+
+
+def test_a_newer_version_changes_no_assignment(root: Path, registry: SceneRegistry) -> None:
+    """The older assignment plays the older sentences, the newer one the newer."""
+    first = registry.publish(1, scene(*SEA))
+    second = registry.publish(2, scene("The sea swells much."))
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = of_course(first)
+        await bench.say("start practice")
+        bench.assigned = of_course(second)
+        await bench.say("start practice")
+        bench.assigned = of_course(first)
+        await bench.say("start practice")
+        assert bench.clips == [*SEA, "The sea swells much.", *SEA]
+
+    at_bench(root, play, registry=registry)
+
+
+@pytest.mark.parametrize("what", ["bundle", "clip", "unknown"])
+def test_a_damaged_scene_is_no_lesson_and_never_another_one(
+    root: Path, registry: SceneRegistry, what: str
+) -> None:
+    """A bad byte in the bundle or on the disk, an unknown version: the toy says there is none."""
+    pin = registry.publish(1, scene(*SEA))
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = of_course(pin)
+        if what == "clip":
+            await bench.say("start practice")
+            (clip,) = (root / "courses").rglob("01.wav")
+            clip.write_bytes(clip.read_bytes()[:-1])
+        if what != "unknown":
+            registry.damage(1, len(registry.bundles[1]) // 2)
+        else:
+            bench.assigned = of_course(CoursewarePin(**{**_fields(pin), "version": 7}))
+        played = len(bench.clips)
+        await bench.say("start practice")
+        assert len(bench.clips) == played
+        assert bench.prompts[-1] == "<no_lesson.en>"
+        assert bench.practice.busy is False
+
+    at_bench(root, play, registry=registry)
+
+
+def _fields(pin: CoursewarePin) -> dict[str, Any]:
+    return {name: getattr(pin, name) for name in CoursewarePin.__struct_fields__}
+
+
+def test_a_lost_connection_goes_on_with_the_version_it_began(
+    root: Path, registry: SceneRegistry
+) -> None:
+    """Resumed from what its session says, whatever is assigned or published since."""
+    first = registry.publish(1, scene(*SEA))
+    second = registry.publish(2, scene("Other.", "Words."))
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = of_course(first)
+        await bench.say("start practice", then_s=1.0)
+        (start,) = bench.notebook.starts
+        bench.notebook.left = Unfinished(
+            session_id="session-1", start=start, next_step=1, disconnected_at_s=0.0
+        )
+        other = Bench(root, notebook=bench.notebook, registry=registry)
+        other.assigned = of_course(second)
+        await other.connect()
+        await asyncio.sleep(30)
+        assert other.clips == SEA[1:]
+        await other.close()
+
+    at_bench(root, play, registry=registry)
+
+
+def test_a_card_does_not_play_what_nobody_has_checked(root: Path, registry: SceneRegistry) -> None:
+    """A folder of the same name on a card is not the published scene: it is streamed."""
+    pin = registry.publish(1, scene(*SEA))
+    files = {f"/{APP}/{TASK}/lessons/{lesson_id_of(pin)}/01.mp3": 600}
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = of_course(pin)
+        await bench.say("start practice")
+        (start,) = bench.notebook.starts
+        assert (bench.clips, start.backend) == (SEA, "stream")
+
+    at_bench(root, play, files=files, registry=registry)
