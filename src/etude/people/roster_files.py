@@ -5,6 +5,7 @@ passed over. Pure: whether there are such learners and devices is `roster_import
 """
 
 import csv
+import io
 from collections.abc import Sequence
 from typing import Final
 
@@ -62,6 +63,8 @@ def read_roster(data: bytes, file: str = "-") -> RosterFile:
     columns: Sequence[str] = COLUMNS
     if rows and rows[0][1][0].lower() == COLUMNS[0]:
         line, heading = rows.pop(0)
+        while not heading[-1]:
+            heading.pop()
         columns = [each.lower() for each in heading]
         if len(set(columns)) != len(columns) or not set(columns) <= set(COLUMNS):
             return RosterFile(lines=(), wrong=(LineColumnsError(line=line),))
@@ -80,7 +83,7 @@ def read_roster(data: bytes, file: str = "-") -> RosterFile:
 
 def _rows(text: str) -> tuple[list[tuple[int, list[str]]], list[RosterLineError]]:
     """Cut a text into lines of cells, with the number that each line begins at."""
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, list[str]]] = []
     begins = 1
     try:
