@@ -31,7 +31,13 @@ from etude.examiner.rescoring import rescore
 from etude.examiner.verify import Verification, verify
 from etude.files import Files, replace_file
 from etude.i18n import LOCALES, text
-from etude.rubric.library import SUFFIXES, RubricLibrary, read_rubric
+from etude.rubric.library import (
+    SUFFIXES,
+    RubricLibrary,
+    read_rubric,
+    rubric_digest,
+    rubric_pin,
+)
 from etude.rubric.model import Rubric
 
 _PAGE_MODE: Final = 0o644
@@ -187,8 +193,10 @@ def _examined(found: _Session, rubric: Rubric, earlier: Sequence[Path], locale: 
 
 def _rubric(named: str | None, found: _Session, library: RubricLibrary) -> Rubric:
     if named is None:
-        starts = (one for one in found.events if one.event_type == "session_start")
-        return library.of_session(next(starts, None))
+        start = next((one for one in found.events if one.event_type == "session_start"), None)
+        if found.rubric and rubric_pin(start) == rubric_digest(found.rubric):
+            return found.rubric
+        return library.of_session(start)
     return read_rubric(Path(named)) if named.endswith(SUFFIXES) else library.get(named)
 
 

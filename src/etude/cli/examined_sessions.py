@@ -13,6 +13,7 @@ from etude.events.model import Event
 from etude.events.ndjson import decode_line
 from etude.examiner import repository as reports
 from etude.examiner.report import Report, read_report
+from etude.examiner.revisions import pinned_rubric
 from etude.examiner.verify import read_rubric_json
 from etude.rubric.model import Rubric
 from etude.sessions import export, media, repository
@@ -31,7 +32,8 @@ class StoredSession(msgspec.Struct, frozen=True, kw_only=True):
         events: all that are stored.
         reported: those that `report` was made from.
         report: None = none is made yet.
-        rubric: the one that `report` was made by; None = it is not kept here.
+        rubric: the one that `report` was made by, or without a report the one that came with what
+            was practised; None = it is not kept here.
     """
 
     events: tuple[Event, ...]
@@ -63,9 +65,14 @@ def stored_session(
             kept = await media.listed(connection, record.session_key)
             report = given or await _latest(connection, record)
             reported, rubric = await _inputs(connection, record, report)
-        lines = await export.lines_within(local.database, record, MAX_BYTES)
+        events = tuple(
+            map(decode_line, await export.lines_within(local.database, record, MAX_BYTES))
+        )
+        if report is None:
+            async with local.database.read() as connection:
+                rubric = await pinned_rubric(connection, events)
         return StoredSession(
-            events=tuple(map(decode_line, lines)),
+            events=events,
             reported=tuple(map(decode_line, reported)),
             started_at=from_us(record.started_us),
             media=frozenset(one.sha256 for one in kept),

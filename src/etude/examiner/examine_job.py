@@ -24,13 +24,13 @@ from etude.examiner.examining import make_report
 from etude.examiner.journey import EarlierSession
 from etude.examiner.report import Locale, Report, as_earlier, report_bytes
 from etude.examiner.repository import Head, RevisionRow
+from etude.examiner.revisions import pinned_rubric
 from etude.examiner.shelf import RubricShelf
-from etude.examiner.verify import read_rubric_json
 from etude.files import crash_point
 from etude.jobs import Job
 from etude.people.learners import get_learner_by_key
 from etude.rubric.errors import RubricUnknownError
-from etude.rubric.library import rubric_digest, rubric_json, rubric_pin
+from etude.rubric.library import rubric_digest, rubric_json
 from etude.rubric.model import Rubric
 from etude.sessions import media
 from etude.sessions import repository as sessions
@@ -146,7 +146,7 @@ class Examine:
         library = await asyncio.to_thread(self._shelf.library)
         assigned = loaded.head.assigned_rubric
         start = next((one for one in events if one.event_type == "session_start"), None)
-        kept = await self._pinned(start) if assigned is None else None
+        kept = await self._pinned(events) if assigned is None else None
         rubric = kept or (library.of_session(start) if assigned is None else library.get(assigned))
         journey_id = next((one.journey_id for one in events if one.journey_id), None)
         history = await self._history(loaded.session, journey_id)
@@ -167,14 +167,9 @@ class Examine:
 
         return await asyncio.to_thread(make)
 
-    async def _pinned(self, start: Event | None) -> Rubric | None:
-        """Return the rubric that came with the lesson (`meta.rubric.digest`), if it is kept."""
-        digest = rubric_pin(start)
-        if digest is None:
-            return None
+    async def _pinned(self, events: Sequence[Event]) -> Rubric | None:
         async with self._database.read() as connection:
-            body = await repository.rubric_body(connection, digest)
-        return None if body is None else read_rubric_json(body)
+            return await pinned_rubric(connection, events)
 
     async def _history(
         self, session: SessionRow, journey_id: str | None

@@ -41,6 +41,7 @@ from etude.examiner.report import (
     Stamp,
     Uncertainty,
     digest_of_report,
+    practised_in,
 )
 from etude.examiner.score import score
 from etude.i18n import text
@@ -129,6 +130,7 @@ def assemble(material: Material, stamp: Stamp) -> Report:
         processing_time_s=stamp.processing_time_s,
         rubric_version=material.rubric.version,
         rubric_title=title_of(material.rubric.locale, material.rubric.id, material.locale),
+        courseware=practised_in(events),
         recap_summary=_recap(events, material),
         examiner_assessment=_assessment(session_id, found, events, journey, material),
         uncertainty={one.dimension: _uncertainty(one, material.rubric) for one in found.dimensions},

@@ -83,6 +83,7 @@ def render_page(
     own = Revision(revision=report.revision, generated_at=report.generated_at)
     return template("report.html").render(
         report=report,
+        practised=None if report.courseware is msgspec.UNSET else report.courseware,
         locale=view.locale,
         events=view.marks,
         phases=view.phases,

@@ -5,6 +5,7 @@ it names; `digest` covers that part, so that whoever has the inputs can make it 
 """
 
 import hashlib
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from etude.events.canonical import canonical
+from etude.events.model import Event
 from etude.examiner.assessment import ItemState
 from etude.examiner.errors import ReportUnreadableError
 from etude.examiner.journey import EarlierSession, Measure, Moment
@@ -20,6 +22,8 @@ from etude.rubric.recap import PhaseCounts
 Locale = Literal["en", "zh-CN"]
 Status = Literal["observed", "not_observed"]
 Recording = Literal["stored", "missing", "never_recorded", "unknown"]
+_Named = Annotated[str, Meta(min_length=1, max_length=128)]
+_Titled = Annotated[str, Meta(max_length=500)]
 Trend = Literal["improving", "steady", "declining", "not_enough_yet", "not_observed"]
 
 
@@ -209,6 +213,24 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     examiner_version: int
 
 
+class Practised(msgspec.Struct, frozen=True, kw_only=True):
+    """The scene of a published course that was practised, as `session_start.meta` says it.
+
+    Attributes:
+        title: of the courseware; empty = the device did not say.
+        scene_title: of the scene; empty likewise.
+        assignment_id: by which it was given out; None = by none.
+    """
+
+    courseware_id: _Named
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    content_hash: _Named
+    scene_id: _Named
+    title: _Titled = ""
+    scene_title: _Titled = ""
+    assignment_id: _Named | None = None
+
+
 class Stamp(msgspec.Struct, frozen=True, kw_only=True):
     """What a report has of its own making: no input leads to it, so no digest covers it."""
 
@@ -227,7 +249,7 @@ class SummaryCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A report as stored and sent."""
+    """A report as stored and sent. `courseware` is absent where no course was practised."""
 
     report_id: str
     session_id: str
@@ -237,6 +259,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     processing_time_s: float
     rubric_version: str
     rubric_title: str
+    courseware: Practised | msgspec.UnsetType = msgspec.UNSET
     recap_summary: RecapSummary
     examiner_assessment: ExaminerAssessment
     uncertainty: dict[str, Uncertainty]
@@ -318,6 +341,20 @@ def as_earlier(report: Report) -> EarlierSession | None:
         methods=report.inputs.methods,
         measures=report.examiner_assessment.measures,
     )
+
+
+def practised_in(events: Iterable[Event]) -> Practised | msgspec.UnsetType:
+    """Return what a session says of the course it practised; nothing of what is no pin."""
+    start = next((one for one in events if one.event_type == "session_start"), None)
+    meta = (start.meta if start else None) or {}
+    pin = meta.get("courseware")
+    if not isinstance(pin, dict):
+        return msgspec.UNSET
+    try:
+        assignment = {"assignment_id": meta.get("assignment_id")}
+        return msgspec.convert(pin | assignment, Practised)
+    except msgspec.ValidationError:
+        return msgspec.UNSET
 
 
 def _started(report: Report) -> datetime:

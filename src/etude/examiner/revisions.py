@@ -1,5 +1,6 @@
 """Reading reports: which revisions there are, and what is to be expected where there is none."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal
 
@@ -7,6 +8,7 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.errors import EtudeError
+from etude.events.model import Event
 from etude.examiner import repository
 from etude.examiner.enqueue import EXAMINE, ask
 from etude.examiner.repository import RevisionRow
@@ -17,6 +19,7 @@ from etude.jobs import JobState, find
 from etude.people import audit
 from etude.people.records import Actor, Principal
 from etude.rubric.errors import RubricUnknownError
+from etude.rubric.library import rubric_pin
 from etude.rubric.model import Rubric
 from etude.sessions.errors import SessionEmptyError, SessionTooLongError
 from etude.sessions.export import LIMIT_BYTES
@@ -83,6 +86,14 @@ async def rubric_of(connection: AsyncConnection, row: RevisionRow) -> Rubric:
     """Return the rubric that a revision was made by, as it was then."""
     body = await repository.rubric_body(connection, row.rubric_digest)
     return read_rubric_json(body or b"")
+
+
+async def pinned_rubric(connection: AsyncConnection, events: Iterable[Event]) -> Rubric | None:
+    """Return the rubric that came with what was practised (`meta.rubric.digest`), if it is kept."""
+    start = next((one for one in events if one.event_type == "session_start"), None)
+    digest = rubric_pin(start)
+    body = None if digest is None else await repository.rubric_body(connection, digest)
+    return None if body is None else read_rubric_json(body)
 
 
 async def assign_rubric(

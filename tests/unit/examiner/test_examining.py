@@ -308,3 +308,40 @@ def test_a_report_is_the_history_of_the_next() -> None:
     }
     assert (known.overall_score, known.started_at) == (89, MADE)
     assert as_earlier(report(violin())) is None
+
+
+PIN = {
+    "courseware_id": "cw-1",
+    "version": 2,
+    "content_hash": "sha256:" + "a" * 64,
+    "scene_id": "p1",
+    "title": "Tides",
+    "scene_title": "Read aloud",
+}
+
+
+def practising(courseware: Any) -> list[Event]:
+    """The sample, as if it had practised a scene of a course."""
+    first, *others = violin()
+    meta = {**(first.meta or {}), "courseware": courseware, "assignment_id": "as-1"}
+    return [msgspec.structs.replace(first, meta=meta), *others]
+
+
+def test_a_report_names_the_course_that_was_practised() -> None:
+    """Courseware, version, hash and scene, with their titles, as the session says."""
+    found = report(practising(PIN))
+    assert msgspec.to_builtins(found.courseware) == {**PIN, "assignment_id": "as-1"}
+    again = read_report(report_bytes(found))
+    assert again.courseware == found.courseware
+    assert digest_of_report(again) == found.digest
+
+
+@pytest.mark.parametrize(
+    "said",
+    [None, 7, {}, {**PIN, "version": "2"}, {**PIN, "title": "x" * 501}, {**PIN, "scene_id": ""}],
+)
+def test_what_is_no_pin_is_not_named(said: Any) -> None:
+    """Anything may stand in a session's meta: without a pin the report has no such member."""
+    made = report(practising(said))
+    assert made.courseware is msgspec.UNSET
+    assert b'"courseware"' not in report_bytes(made)

@@ -163,3 +163,21 @@ def test_a_very_long_session_has_a_page_of_bounded_size(confidence: float) -> No
     assert f"{3 * MOST_EVENTS} events" in page.text
     assert f"This page shows {MOST_EVENTS} of them" in page.text
     assert len(text) < 1_000_000
+
+
+def test_the_page_names_the_course_that_was_practised() -> None:
+    """Title, version and scene for people, the pin beside it; what a device says is only text."""
+    first, *others = EVENTS
+    pin = {
+        "courseware_id": "cw-1",
+        "version": 2,
+        "content_hash": "sha256:" + "a" * 64,
+        "scene_id": "p1",
+        "title": "<b>Tides</b>",
+        "scene_title": "Read aloud",
+    }
+    events = [msgspec.structs.replace(first, meta={"courseware": pin}), *others]
+    page = read(render_page(made(events), events, RUBRIC)).text
+    assert "From the course module “<b>Tides</b>”, version 2: Read aloud" in page
+    assert f"cw-1 · p1 · {pin['content_hash']}" in page
+    assert "course module" not in read(render_page(made(), EVENTS, RUBRIC)).text
