@@ -206,8 +206,20 @@ class Settings(BaseSettings):
     card_days: Annotated[int, Field(ge=1, le=3650)] = 90
     """How long a new summary card can be opened."""
 
+    classrooms_at_once: Annotated[int, Field(ge=1, le=100)] = 2
+    """How many classrooms of one owner are made at the same time."""
+
+    classrooms_a_day: Annotated[int, Field(ge=0, le=10_000)] = 20
+    """How many classrooms one owner may have made or bring within 24 hours; 0 = none."""
+
     courseware_publish_token: SecretStr = SecretStr("")
-    """Allows publishing courses: at least 32 bytes; without it nothing is published."""
+    """Allows publishing courses: at least 32 bytes; without it nothing is published. `new,old`."""
+
+    course_publish_server_base_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Server that courses are published to; None = this installation's own registry."""
+
+    courseware_public_base_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Where learners fetch bundles, if not at `public_url`."""
 
     @property
     def own_url(self) -> str:
@@ -276,6 +288,16 @@ class Settings(BaseSettings):
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url or f"http://{host}:{self.port}"
 
+    @property
+    def courseware_url(self) -> str:
+        """Where bundles are fetched: `courseware_public_base_url`, else `base_url`."""
+        return self.courseware_public_base_url or self.base_url
+
+    @property
+    def has_public_courseware_url(self) -> bool:
+        """Whether somebody said where bundles are fetched."""
+        return bool(self.courseware_public_base_url or self.public_url)
+
 
 def load(**chosen: Any) -> Settings:  # noqa: ANN401 - what a shell gave, checked here
     """Read the settings; `chosen` (the command line's options; None = not chosen) win.
@@ -318,6 +340,8 @@ def _explain(error: ValidationError) -> SettingError:
         "database_url": DATABASE_SCHEMES,
         "public_url": PUBLIC_SCHEMES,
         "web_url": PUBLIC_SCHEMES,
+        "course_publish_server_base_url": PUBLIC_SCHEMES,
+        "courseware_public_base_url": PUBLIC_SCHEMES,
         "gateway_url": SOCKET_SCHEMES,
         "llm_url": PUBLIC_SCHEMES,
         "speech_recogniser_url": PUBLIC_SCHEMES,
@@ -341,5 +365,7 @@ _NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "web_processes": (1, 64),
     "speech_processes": (0, 64),
     "card_days": (1, 3650),
+    "classrooms_at_once": (1, 100),
+    "classrooms_a_day": (0, 10_000),
 }
 _WORDS: Final = frozenset({"role", "log_level", "log_format"})

@@ -94,8 +94,9 @@ def read_markdown(text: str, file: int) -> Syllabus:
 def read_text(text: str, file: int) -> Syllabus:
     """Return a text as one unit: its headings begin topics and lists, not lessons."""
     blocks = list(_blocks(text, file))
-    heads = [block for block in blocks if block.level == 1]
-    title = heads[0].title if heads else ""
+    heads = [block for block in blocks if block.title]
+    first = [block for block in heads if block.level == 1] or (heads if len(heads) == 1 else [])
+    title = first[0].title if first else ""
     unit = _unit([_Block(2, title, blocks[0].ref, []), *blocks])
     units = (unit,) if unit.size else ()
     return Syllabus(title=title, language="en", units=units, ref=unit.ref)

@@ -137,4 +137,12 @@ def _by_words(unit: Unit) -> str:
         found = fact.marked or content_words(fact.text)
         words += found[:1]
     chosen = list(dict.fromkeys(words))[:_TITLE_WORDS]
-    return " · ".join(chosen) or unit.sentences[0].text
+    return " · ".join(chosen) or _first_words(unit)
+
+
+def _first_words(unit: Unit) -> str:
+    """Return the first thing that a unit says, whatever it is."""
+    said = [one.title for one in (*unit.steps, *unit.sections)]
+    said += [one.text for one in (*unit.sentences, *unit.facts)]
+    said += [fact.text for one in unit.steps for fact in one.facts]
+    return next(filter(None, said))

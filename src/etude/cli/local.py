@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
+from etude.authoring.classrooms.learner_data import classrooms_data
 from etude.cli import terminal
 from etude.cli.installation import require_folder, settings_for
 from etude.clock import Clock, SystemClock
@@ -58,7 +59,12 @@ def with_database(
                     database=database,
                     blobs=blobs,
                     clock=clock,
-                    learner_data=all_learner_data(clock, blobs, assignments_data(clock)),
+                    learner_data=all_learner_data(
+                        clock,
+                        blobs,
+                        assignments_data(clock),
+                        classrooms_data(clock, blobs, settings.classrooms),
+                    ),
                 )
             )
 

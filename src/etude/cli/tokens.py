@@ -20,7 +20,10 @@ _KINDS: Final[Mapping[str, PrincipalKind]] = {
     "user": "staff",
     "service": "service",
 }
-_OWN: Final = (Scope.SESSIONS_WRITE, Scope.SESSIONS_READ)
+_OWN: Final = {
+    "device": (Scope.SESSIONS_WRITE, Scope.SESSIONS_READ),
+    "learner": (Scope.SESSIONS_WRITE, Scope.SESSIONS_READ, Scope.CLASSROOMS_WRITE),
+}
 
 
 @token.command()
@@ -42,7 +45,7 @@ def create(
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Make a token for a device, learner, user or service; prints it, this once."""
-    scopes = tuple(scope or (_OWN if kind in {"device", "learner"} else ()))
+    scopes = tuple(scope or _OWN.get(kind, ()))
     if not scopes:
         raise typer.BadParameter(", ".join(Scope), param_hint="--scope")
 

@@ -9,7 +9,9 @@ import structlog
 
 from etude.assess import enqueue as assessment
 from etude.authoring.authors import Voice
+from etude.authoring.classrooms.composition import classroom_handlers, lesson_authors
 from etude.authoring.classrooms.learner_data import classrooms_data
+from etude.authoring.classrooms.making import TIDY, TIDY_EVERY_S
 from etude.authoring.records import RUN
 from etude.cli.assessing import assessing_runners, pending_metrics, speech_pool
 from etude.cli.course_making import runs_here, voice_of
@@ -67,6 +69,7 @@ async def run(settings: Settings) -> None:
             runners.append(asking_runner(database, chat, clock))
         voice = voice_of(settings, pool)
         runners.append(course_runner(settings, database, clock, voice))
+        runners.append(classroom_runner(settings, database, blobs, clock, voice))
         stopping = stop_signal()
         try:
             for runner in runners:
@@ -131,6 +134,16 @@ def course_runner(
 ) -> Runner:
     """Return a runner of its own for courses: one that is long takes no other's place."""
     return Runner(database, {RUN: runs_here(settings, database, clock, voice)}, pace=COURSE_PACE)
+
+
+def classroom_runner(
+    settings: Settings, database: Database, blobs: Blobs, clock: Clock, voice: Voice | None
+) -> Runner:
+    """Return a runner of its own for single classrooms: no course takes their place."""
+    authors = lesson_authors(blobs, voice)
+    carried_out = classroom_handlers(database, blobs, clock, RandomIds(), settings, authors)
+    tidy = Periodic(kind=TIDY, every_s=TIDY_EVERY_S)
+    return Runner(database, carried_out, periodic=[tidy], pace=COURSE_PACE)
 
 
 def asking_runner(database: Database, chat: Chat, clock: Clock) -> Runner:

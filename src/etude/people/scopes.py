@@ -18,6 +18,7 @@ class Scope(StrEnum):
     GATEWAY_LINK = "gateway:link"  # hold a gateway's link: devices online, commands to them
     LEARNERS_READ = "learners:read"  # read who the learners are
     LESSONS_ASSIGN = "lessons:assign"  # say what learners and devices are to practise
+    CLASSROOMS_WRITE = "classrooms:write"  # have classrooms made, edit and take one's own
     OPERATE = "operate"  # everything, and only this: people, devices, tokens, audit
 
 
@@ -25,14 +26,20 @@ _OWN: Final = frozenset({Scope.SESSIONS_WRITE, Scope.SESSIONS_READ})
 _ALL: Final = frozenset(Scope)
 _BY_KIND: Final[Mapping[PrincipalKind, frozenset[Scope]]] = {
     "device": _OWN,
-    "learner": _OWN,
+    "learner": _OWN | {Scope.CLASSROOMS_WRITE},
     "staff": _ALL,
     "service": _ALL,
 }
 _BY_ROLE: Final[Mapping[Role, frozenset[Scope]]] = {
     "operator": _ALL,
     "teacher": frozenset(
-        {Scope.SESSIONS_READ, Scope.SESSIONS_REVIEW, Scope.LEARNERS_READ, Scope.LESSONS_ASSIGN}
+        {
+            Scope.SESSIONS_READ,
+            Scope.SESSIONS_REVIEW,
+            Scope.LEARNERS_READ,
+            Scope.LESSONS_ASSIGN,
+            Scope.CLASSROOMS_WRITE,
+        }
     ),
 }
 

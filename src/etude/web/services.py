@@ -11,6 +11,7 @@ from litestar import Request
 from litestar.datastructures import State
 
 from etude.assess.enqueue import AssessProjector
+from etude.authoring.classrooms.learner_data import classrooms_data
 from etude.clock import Clock, Ids, RandomIds, SystemClock
 from etude.examiner.card_links import CardLinks
 from etude.examiner.enqueue import projectors
@@ -82,7 +83,9 @@ def compose(
         ingest=Ingest(database, time, projectors=(*projectors(time), AssessProjector(time))),
         clock=time,
         ids=made,
-        learner_data=all_learner_data(time, blobs, assignments_data(time)),
+        learner_data=all_learner_data(
+            time, blobs, assignments_data(time), classrooms_data(time, blobs, settings.classrooms)
+        ),
         links=GatewayLinks(
             database,
             time,

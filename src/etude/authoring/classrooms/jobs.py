@@ -90,7 +90,7 @@ class ClassroomJobs:
             BlobMissing: a recording was not stored before.
             LearnerErasedError: the owner is gone.
         """
-        await asyncio.to_thread(self._author(author).accept, request)
+        await self._author(author).accept(request, owner.name)
         now, job_id = self._clock.now(), self._ids.new()
         new = ClassroomJob(
             job_key=0, job_id=job_id, classroom_key=0, classroom_id=f"k-{self._ids.new()}",

@@ -26,6 +26,7 @@ from etude.authoring.classrooms.records import (
     progress_of,
 )
 from etude.authoring.errors import AuthorUnknownError
+from etude.authoring.seats import FRAMEWORK, Seat
 from etude.classroom.errors import ClassroomUnknownError
 from etude.classroom.library import DRAFT_AGE, ClassroomLibrary, Draft
 from etude.classroom.model import Classroom, InteractiveContent
@@ -136,7 +137,8 @@ class ClassroomMaking:
         if found.outline is not None:
             return found.outline
         told.tell(Step.OUTLINES, 0, 1)
-        outline = await by_author(self._author(found).lesson_outline(self._order(found), told.tell))
+        order = self._order(job, found, FRAMEWORK)
+        outline = await by_author(self._author(found).lesson_outline(order, told.tell))
         crash_point("authoring.classroom.outlined")
         async with self._database.transaction() as work:
             await job.fence(work)
@@ -156,7 +158,7 @@ class ClassroomMaking:
     async def _classroom(
         self, job: Job, found: ClassroomJob, outline: LessonOutline, told: "_Told"
     ) -> None:
-        classroom = await self._placed(found, outline, told)
+        classroom = await self._placed(job, found, outline, told)
         crash_point("authoring.classroom.placed")
         async with self._database.transaction() as work:
             await job.fence(work)
@@ -179,15 +181,15 @@ class ClassroomMaking:
         log.info("a classroom is made", action="authoring.classroom", job=found.job_id)
 
     async def _placed(
-        self, found: ClassroomJob, outline: LessonOutline, told: "_Told"
+        self, job: Job, found: ClassroomJob, outline: LessonOutline, told: "_Told"
     ) -> Classroom:
         """Return the classroom: the one that a killed attempt placed, or a new one."""
         with contextlib.suppress(ClassroomUnknownError):
             return await asyncio.to_thread(self._library.read, found.classroom_id)
         draft = await asyncio.to_thread(self._library.draft, found.classroom_id, self._ids.new())
         try:
-            author = self._author(found)
-            made = author.lesson(self._order(found), outline, draft, told.tell)
+            order = self._order(job, found, 0)
+            made = self._author(found).lesson(order, outline, draft, told.tell)
             classroom = await by_author(made)
             _require_activity(classroom)
             crash_point("authoring.classroom.made")
@@ -223,12 +225,17 @@ class ClassroomMaking:
         return author
 
     @staticmethod
-    def _order(found: ClassroomJob) -> LessonOrder:
+    def _order(job: Job, found: ClassroomJob, part: int) -> LessonOrder:
+        seat = Seat(
+            subject=f"classroom:{found.job_key}",
+            run_id=found.job_id,
+            part=part,
+            owner=found.owner.name,
+            fence=job.fence,
+        )
         return LessonOrder(
             request=found.request,
-            job_key=found.job_key,
-            job_id=found.job_id,
-            owner=found.owner.name,
+            seat=seat,
             classroom_id=found.classroom_id,
             created_at=found.created_at,
         )
