@@ -54,6 +54,12 @@ class SettingNotUrlError(MalformedError):
     code = "SETTING_NOT_URL"
 
 
+class SettingNotPairsError(MalformedError):
+    """A setting that must be `name=value` pairs is not."""
+
+    code = "SETTING_NOT_PAIRS"
+
+
 class SettingNotPathError(MalformedError):
     """A setting that must be a folder's path is not."""
 
@@ -61,13 +67,25 @@ class SettingNotPathError(MalformedError):
 
 
 SettingError = (
-    SettingNotNumberError | SettingNotChoiceError | SettingNotUrlError | SettingNotPathError
+    SettingNotNumberError
+    | SettingNotChoiceError
+    | SettingNotUrlError
+    | SettingNotPairsError
+    | SettingNotPathError
 )
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://")
 PUBLIC_SCHEMES: Final = ("http://", "https://")
 SOCKET_SCHEMES: Final = ("ws://", "wss://")
 BROKER_SCHEMES: Final = ("mqtt://", "mqtts://")
+
+
+_AMOUNT: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
+_MODELS: Final = r"^[a-z-]+(?::[a-z]+)?=[^\s=,]+(?:,[a-z-]+(?::[a-z]+)?=[^\s=,]+)*$"
+_PRICE: Final = rf"[^\s=,]+={_AMOUNT}(?:/{_AMOUNT})?"
+_PRICES: Final = rf"^{_PRICE}(?:,{_PRICE})*$"
+_ONE_LIMIT: Final = rf"(?:tokens=[0-9]{{1,12}}|money={_AMOUNT})"
+_LIMIT: Final = rf"^{_ONE_LIMIT}(?:,{_ONE_LIMIT})?$"
 
 
 def default_data() -> Path:
@@ -173,6 +191,30 @@ class Settings(BaseSettings):
 
     llm_model: Annotated[str, Field(min_length=1)] | None = None
     """Name of the model at that address."""
+
+    llm_models: Annotated[str, Field(pattern=_MODELS)] | None = None
+    """Other models there for stages of a course: `outlines=large,scene:interactive=large`."""
+
+    llm_prices: Annotated[str, Field(pattern=_PRICES)] | None = None
+    """What a million tokens cost, sent/received, or one picture: `small=0.15/0.60,painter=0.04`."""
+
+    llm_quota: Annotated[str, Field(pattern=_LIMIT)] = "tokens=10000000"
+    """How much may be spent for one owner a day (UTC): `tokens=…`, `money=…`, or both."""
+
+    course_budget: Annotated[str, Field(pattern=_LIMIT)] = "tokens=3000000"
+    """How much one run of a course may spend, likewise."""
+
+    search_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """A SearXNG server that allows `format=json`; None = courses are made without a search."""
+
+    images_url: Annotated[str, _one_of(PUBLIC_SCHEMES)] | None = None
+    """Base address (with `/v1`) of OpenAI's images protocol; None = diagrams by rule alone."""
+
+    images_model: Annotated[str, Field(min_length=1)] | None = None
+    """Name of the model that makes pictures there."""
+
+    images_key: SecretStr | None = None
+    """What that address wants as a bearer token. Never logged, never shown."""
 
     speech_processes: Annotated[int, Field(ge=0, le=64)] = Field(
         default_factory=default_speech_processes
@@ -344,10 +386,14 @@ def _explain(error: ValidationError) -> SettingError:
         "courseware_public_base_url": PUBLIC_SCHEMES,
         "gateway_url": SOCKET_SCHEMES,
         "llm_url": PUBLIC_SCHEMES,
+        "search_url": PUBLIC_SCHEMES,
+        "images_url": PUBLIC_SCHEMES,
         "speech_recogniser_url": PUBLIC_SCHEMES,
         "speech_voice_url": PUBLIC_SCHEMES,
         "mqtt_url": BROKER_SCHEMES,
     }
+    if name in _PAIRS:
+        return SettingNotPairsError(variable=variable, value=value, example=_PAIRS[name])
     if name in schemes:
         return SettingNotUrlError(variable=variable, schemes=", ".join(schemes[name]))
     return SettingNotPathError(variable=variable, value=value)
@@ -367,5 +413,11 @@ _NUMBERS: Final[Mapping[str, tuple[int, int]]] = {
     "card_days": (1, 3650),
     "classrooms_at_once": (1, 100),
     "classrooms_a_day": (0, 10_000),
+}
+_PAIRS: Final[Mapping[str, str]] = {
+    "llm_models": "course-framework=large,scene:interactive=large",
+    "llm_prices": "small=0.15/0.60,painter=0.04",
+    "llm_quota": "tokens=10000000,money=5",
+    "course_budget": "tokens=3000000,money=2.50",
 }
 _WORDS: Final = frozenset({"role", "log_level", "log_format"})

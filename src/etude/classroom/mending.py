@@ -91,6 +91,11 @@ def mend(document: Document) -> list[Loss]:
     return losses[:MAX_LOSSES]
 
 
+def mend_quiz(content: Document) -> list[Loss]:
+    """Mend the content of a quiz in place: bare or swapped options, answers said by their text."""
+    return list(_mend_quiz(content, ("content",)))
+
+
 def _take_out(document: Document, mistake: ClassroomMistakeError) -> Iterator[Loss]:
     """Mark what a mistake is about as gone, if it is of a kind that can go."""
     path = _parsed(str(mistake.params["path"]))

@@ -111,6 +111,11 @@ class Asking:
         """On what terms it asks."""
         return self._desk.terms
 
+    @property
+    def subject(self) -> str:
+        """Whose work it is."""
+        return self._seat.subject
+
     async def ask(self, stage: str, messages: tuple[Message, ...], max_tokens: int) -> Said:
         """Return a model's answer, a recorded one if there is one that may serve.
 

@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from etude.authoring.wording import is_chinese
@@ -107,6 +107,17 @@ class Canvas:
         )
         self._elements.append(element)
         return element.id
+
+    def put(self, make: Callable[[str], Element]) -> str:
+        """Put an element of another kind there; `make` is given its id, which is returned."""
+        element = make(self._next("e"))
+        self._elements.append(element)
+        return element.id
+
+    @property
+    def elements(self) -> Sequence[Element]:
+        """What is drawn so far."""
+        return tuple(self._elements)
 
     def slide(self, kind: Literal["cover", "content", "end"], source: dict[str, Any]) -> Slide:
         """Return the slide; `source` is kept beside it for its teacher: notes, lines."""

@@ -73,7 +73,7 @@ def classroom_of(
         language_directive=lesson.framework.language_directive,
         style="etude",
         agent_ids=("teacher", "student"),
-        generated_agent_configs=tuple(_agents(lesson)),
+        generated_agent_configs=agents_of(lesson),
         interactive_mode=True,
         task_engine_mode=task_engine_mode,
     )
@@ -148,8 +148,9 @@ def _recalled(
     yield from words[:_RECALLED]
 
 
-def _agents(lesson: Lesson) -> Iterator[Agent]:
-    yield Agent(
+def agents_of(lesson: Lesson) -> tuple[Agent, ...]:
+    """Return who is in the classroom: a teacher and a student, named in the course's language."""
+    teacher = Agent(
         id="teacher",
         name=lesson.phrase("agent.teacher"),
         role="teacher",
@@ -158,7 +159,7 @@ def _agents(lesson: Lesson) -> Iterator[Agent]:
         color="#2b6cb0",
         priority=10,
     )
-    yield Agent(
+    student = Agent(
         id="student",
         name=lesson.phrase("agent.student"),
         role="student",
@@ -167,3 +168,4 @@ def _agents(lesson: Lesson) -> Iterator[Agent]:
         color="#c05621",
         priority=5,
     )
+    return (teacher, student)

@@ -44,7 +44,7 @@ def practice(lesson: Lesson, sounds: Sounds) -> Drawn | None:
             app="follow_read",
             clips=tuple(clip for clip, _ in kept),
             listen_ratio=LISTEN_RATIO,
-            rubric=_rubric(lesson.syllabus.language),
+            rubric=rubric_for(lesson.syllabus.language),
         ),
         refs=tuple(fact.ref for _, fact in kept),
         says=(lesson.phrase("say.practice"),),
@@ -60,7 +60,7 @@ def _clips(facts: tuple[Fact, ...], sounds: Sounds) -> Iterator[tuple[Clip, Fact
             yield clip, fact
 
 
-def _rubric(language: Language) -> dict[str, Any]:
+def rubric_for(language: Language) -> dict[str, Any]:
     """Return the rubric that reading aloud in a language is judged by, to be embedded."""
     name = "follow-read-zh" if language == "zh-CN" else "follow-read-en"
     rubric: dict[str, Any] = msgspec.json.decode(rubric_json(_shipped().get(name)))
