@@ -27,7 +27,12 @@ from etude.people.names import MAX_DEVICE_ID, MAX_ID
 from etude.people.paging import DEFAULT_LIMIT
 from etude.people.scopes import Scope
 from etude.practice.assigned import CoursewarePin
-from etude.practice.assignments.assigning import assign, subject_of, withdraw
+from etude.practice.assignments.assigning import (
+    assign,
+    require_own_assignment,
+    subject_of,
+    withdraw,
+)
 from etude.practice.assignments.errors import (
     AssignmentHolderError,
     AssignmentIntervalError,
@@ -227,7 +232,9 @@ async def remove_assignment(request: HttpRequest, assignment_id: AssignmentId) -
     services = services_of(request)
     async with services.database.transaction() as work:
         work.after_commit(services.links.wake)
-        await withdraw(work, assignment_id, actor=principal_of(request), now=services.clock.now())
+        actor = principal_of(request)
+        await require_own_assignment(work.connection, assignment_id, actor)
+        await withdraw(work, assignment_id, actor=actor, now=services.clock.now())
     return Response(None, status_code=204)
 
 

@@ -7,6 +7,8 @@ something else is to assign it: nothing has to be withdrawn before.
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from etude.clock import to_us
 from etude.files import crash_point
 from etude.people import audit
@@ -65,12 +67,9 @@ async def withdraw(
 ) -> Assignment:
     """Let an assignment count no more; a lesson that runs goes on. Twice is once.
 
-    Raises `AssignmentUnknownError`, or `ClassNotYoursError` to a teacher of other classes.
+    Raises `AssignmentUnknownError`.
     """
     found = await repository.get(work.connection, assignment_id, lock=True)
-    if found.class_id is not None:
-        of_class = await get_class(work.connection, found.class_id)
-        await require_own(work.connection, actor, of_class)
     if found.withdrawn_at is not None:
         return found
     await repository.withdraw(work.connection, found.assignment_key, to_us(now))
@@ -81,6 +80,18 @@ async def withdraw(
     )
     await mark_changed(work, ASSIGNMENTS, [found.assignment_key], now)
     return await repository.get(work.connection, assignment_id)
+
+
+async def require_own_assignment(
+    connection: AsyncConnection, assignment_id: str, actor: Actor | Principal
+) -> None:
+    """Raise `ClassNotYoursError` if it is of a class that the actor may not assign to.
+
+    Raises `AssignmentUnknownError`.
+    """
+    found = await repository.get(connection, assignment_id)
+    if found.class_id is not None:
+        await require_own(connection, actor, await get_class(connection, found.class_id))
 
 
 def subject_of(found: Assignment) -> Subject:
