@@ -78,8 +78,8 @@ def export_archive(
     Raises:
         ClassroomFolderError: the file cannot be written; nothing of it is left.
     """
-    document, losses = _plain(classroom)
-    losses += _homeless(classroom)
+    document, _ = _plain(classroom)
+    losses = archive_losses(classroom)
     names = _files(classroom)
     manifest = manifest_of(document, {name: _index(name) for name in names}, exported_at)
     try:
@@ -92,7 +92,13 @@ def export_archive(
             with suppress(OSError):  # what was to be said is said already
                 target.unlink()
         raise ClassroomFolderError(reason=str(error)) from error
-    return tuple(losses)
+    return losses
+
+
+def archive_losses(classroom: Classroom) -> tuple[Loss, ...]:
+    """Return what a `.maic.zip` of a classroom leaves out or changes."""
+    _, losses = _plain(classroom)
+    return (*losses, *_homeless(classroom))
 
 
 def _plain(classroom: Classroom) -> tuple[Document, list[Loss]]:

@@ -306,12 +306,8 @@ async def show_losses(
     request: HttpRequest, classroom_id: ClassroomId, format_: Format = "maic.zip"
 ) -> LossReport:
     """Tell what an export leaves out or changes, each with its path."""
-    shelf, owner = shelf_of(request), owner_of(request)
-    if format_ == "json":
-        _, losses = await shelf.take_document(owner, classroom_id)
-    else:
-        with shelf.scratch() as folder:
-            losses = await shelf.take_archive(owner, classroom_id, folder / "classroom.zip")
+    archive = format_ == "maic.zip"
+    losses = await shelf_of(request).losses(owner_of(request), classroom_id, archive=archive)
     return LossReport(format=format_, losses=loss_views(losses, _locale(request)))
 
 

@@ -26,7 +26,7 @@ from etude.classroom.errors import (
     ClassroomNotSameError,
     ClassroomUnknownError,
 )
-from etude.classroom.exporting import export_archive, export_document
+from etude.classroom.exporting import archive_losses, export_archive, export_document
 from etude.classroom.importing import Imported, import_archive, import_document
 from etude.classroom.library import ClassroomLibrary, Draft, Stored
 from etude.classroom.loading import read_classroom, write_classroom
@@ -194,6 +194,16 @@ class Shelf:
             return export_archive(stored.classroom, target, read, made_at)
 
         return await asyncio.to_thread(export)
+
+    async def losses(self, owner: Owner, classroom_id: str, *, archive: bool) -> tuple[Loss, ...]:
+        """Return what an export leaves out or changes. Raises as `read`."""
+        await self._theirs(owner, classroom_id)
+
+        def look() -> tuple[Loss, ...]:
+            classroom = self._library.read(classroom_id)
+            return archive_losses(classroom) if archive else export_document(classroom).losses
+
+        return await asyncio.to_thread(look)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
