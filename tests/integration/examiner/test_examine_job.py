@@ -32,7 +32,7 @@ from etude.files import armed
 from etude.jobs.claims import Claims
 from etude.people.erasure import erase_learner
 from etude.people.records import HOST, Principal
-from etude.rubric.library import RubricLibrary, rubric_json
+from etude.rubric.library import RubricLibrary, rubric_digest, rubric_json
 from etude.rubric.model import Rubric
 from etude.sessions import media
 from etude.sessions import repository as sessions
@@ -150,6 +150,34 @@ def test_a_whole_session_is_examined_at_once(school: School, worker: Worker) -> 
     send(school, "s1", *events)  # duplicates are nothing new
     school.clock.advance(60)
     assert worker.work() == 0
+
+
+def test_a_lesson_is_examined_by_the_very_rubric_that_came_with_it(
+    school: School, worker: Worker
+) -> None:
+    """By its digest: not by the one of that name at hand; one that is not here is no other one."""
+    shipped = RubricLibrary.load().get("violin-basic")
+    own = msgspec.structs.replace(shipped, locale={"en": "Violin of this course"})
+    named = {"id": own.id, "version": own.version, "digest": rubric_digest(own)}
+
+    async def keep() -> None:
+        async with school.database.transaction() as work:
+            await repository.keep_rubric(work, rubric_json(own), school.clock.now())
+
+    school.run(keep())
+    for session_id, pin in (("s1", named), ("s2", {**named, "digest": "0" * 64})):
+        first, *others = violin(session_id)
+        meta = {**first.get("meta", {}), "rubric": pin}
+        send(school, session_id, {**first, "meta": meta}, *others)
+    assert worker.work() == 2
+    found = report(school, "s1")
+    assert (found.rubric_title, found.inputs.rubric.digest) == (
+        "Violin of this course",
+        named["digest"],
+    )
+    with pytest.raises(EtudeError) as raised:
+        report(school, "s2")
+    assert raised.value.code == "RUBRIC_UNKNOWN"
 
 
 def test_a_session_with_a_gap_waits_for_ten_seconds_of_silence(
