@@ -75,6 +75,14 @@ class Reply:
     body: bytes
 
 
+@dataclass(frozen=True)
+class Streamed:
+    """A body that is made while it is sent, of a length that is known; what it raises comes out."""
+
+    size: int
+    blocks: Iterator[bytes]
+
+
 class HttpClient:
     """Requests to one server, over kept-alive connections. One thread at a time; close it.
 
@@ -112,13 +120,15 @@ class HttpClient:
             headers={**sent, **(headers or {})}, timeout=waits, transport=wire
         )
 
-    def send(self, method: str, path: str, body: bytes | Path, headers: Mapping[str, str]) -> Reply:
+    def send(
+        self, method: str, path: str, body: bytes | Path | Streamed, headers: Mapping[str, str]
+    ) -> Reply:
         """Send one request and read the whole answer, whatever its status.
 
         Args:
-            method: `POST`, `PUT`.
+            method: `POST`, `PUT`, `GET`.
             path: below the server's address, percent-encoded, beginning with `/`.
-            body: bytes, or a file that is streamed and not held in memory.
+            body: bytes, or a file or `Streamed` that is not held in memory.
             headers: of this request alone.
 
         Raises:
@@ -127,6 +137,9 @@ class HttpClient:
         """
         if isinstance(body, bytes):
             return self._send(method, path, body, headers)
+        if isinstance(body, Streamed):
+            length = {"Content-Length": str(body.size)}
+            return self._send(method, path, body.blocks, {**headers, **length})
         sized = {**headers, "Content-Length": str(body.stat().st_size)}
         with closing(_blocks(body)) as content:
             return self._send(method, path, content, sized)

@@ -1,17 +1,18 @@
 """Courses on this machine's own database: put together for the worker and for `etude course`."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from etude.authoring.authors import Voice
+from etude.authoring.authors import Author, Voice
 from etude.authoring.composition import course_runs, known_authors, open_courses
 from etude.authoring.courses import Courses
+from etude.authoring.model.configured import model_author
 from etude.authoring.runs import CourseRuns
 from etude.authoring.voices import SpokenVoice
 from etude.cli.assessing import speech_pool
 from etude.cli.speech_options import speech_options
 from etude.clock import Clock, RandomIds
-from etude.courseware.publishing import Publisher
+from etude.courseware.publishers import publisher_for
 from etude.errors import EtudeError
 from etude.settings import Settings
 from etude.speech.models import Models
@@ -58,6 +59,14 @@ def _languages(settings: Settings) -> tuple[str, ...] | None:
         return ()
 
 
+def authors_here(
+    settings: Settings, database: Database, clock: Clock, voice: Voice | None
+) -> Mapping[str, Author]:
+    """Return the authors of this installation."""
+    blobs = Blobs(settings.blobs, clock)
+    return known_authors(blobs, voice, model_author(settings, database, blobs, clock, voice))
+
+
 def courses_here(
     settings: Settings, database: Database, clock: Clock, voice: Voice | None
 ) -> Courses:
@@ -69,19 +78,7 @@ def courses_here(
         clock,
         RandomIds(),
         classrooms=settings.classrooms,
-        authors=known_authors(blobs, voice),
-    )
-
-
-def publisher_here(settings: Settings, database: Database, clock: Clock) -> Publisher:
-    """Return what publishes courses of this installation."""
-    return Publisher(
-        database,
-        settings.blobs,
-        clock,
-        classrooms=settings.classrooms,
-        legacy=settings.course_manifests,
-        token=settings.courseware_publish_token.get_secret_value(),
+        authors=authors_here(settings, database, clock, voice),
     )
 
 
@@ -94,6 +91,6 @@ def runs_here(
         clock,
         RandomIds(),
         classrooms=settings.classrooms,
-        authors=known_authors(Blobs(settings.blobs, clock), voice),
-        publisher=publisher_here(settings, database, clock),
+        authors=authors_here(settings, database, clock, voice),
+        publisher=publisher_for(settings, database, clock),
     )

@@ -20,11 +20,15 @@ from etude.authoring.material import Material
 from etude.authoring.records import RUN, Course, CourseRequest, CourseStatus, SoundFile
 from etude.authoring.samples import SAMPLES, sample
 from etude.cli import exits, terminal
-from etude.cli.course_making import course_voice, courses_here, publisher_here, runs_here
+from etude.cli.course_making import course_voice, courses_here, runs_here
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, show, with_database
+from etude.courseware import catalogue
+from etude.courseware.publishers import publisher_for, remote_publisher
 from etude.i18n import text
 from etude.jobs import Pace, Runner
+from etude.people.records import HOST
+from etude.practice.assignments.published_scenes import withdraw_unpinned
 from etude.settings import Settings
 from etude.store import Blobs
 
@@ -233,12 +237,38 @@ def publish(
 
     async def act(here: Local) -> dict[str, Any]:
         courses = courses_here(settings, here.database, here.clock, None)
-        publisher = publisher_here(settings, here.database, here.clock)
+        publisher = publisher_for(settings, here.database, here.clock)
         made = await publication.publish(courses, publisher, course)
         pins = [msgspec.to_builtins(one) for one in made.manifest.modules]
         return {"course_id": course, "version": made.manifest.version, "new": made.new} | (
             {"modules": pins} if as_json else {}
         )
+
+    show(with_database("course", data, act), as_json=as_json)
+
+
+@app.command()
+def withdraw(
+    course: CourseArgument,
+    version: Annotated[int, typer.Argument(metavar="VERSION", min=1)],
+    *,
+    reason: Annotated[str, typer.Option(help="Why; learners are told.")],
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Take a published version of a course away from everybody; it cannot be undone."""
+    settings = settings_for("course", data)
+
+    async def act(here: Local) -> dict[str, Any]:
+        remote = remote_publisher(settings, here.database, here.clock)
+        now = here.clock.now()
+        if remote is not None:
+            await remote.withdraw(course, version, reason, actor=HOST)
+        else:
+            async with here.database.transaction() as work:
+                await catalogue.withdraw(work, course, version, reason, actor=HOST, now=now)
+                await withdraw_unpinned(work, course, version, actor=HOST, now=now)
+        return {"course_id": course, "version": version, "withdrawn": True}
 
     show(with_database("course", data, act), as_json=as_json)
 
@@ -253,7 +283,9 @@ def _act(act: Act, data: Path | None, *, wait: bool, as_json: bool) -> None:
             course = await act(courses, here, settings)
             if wait:
                 course = await _finished(courses, course, here, settings, voice)
-            return course, await courses.silent(course), await publication.standing(courses, course)
+            target = publisher_for(settings, here.database, here.clock).target
+            standing = await publication.standing(courses, course, target)
+            return course, await courses.silent(course), standing
 
         course, silent, standing = with_database("course", data, whole)
     _show(course, silent, standing, as_json=as_json)
@@ -290,6 +322,7 @@ def _show(
         "title": course.title,
         "error_code": course.error_code,
         "published_version": standing.version,
+        "published_to": standing.target or None,
         "drifted_modules": list(standing.drifted),
         "silent_sentences": list(silent),
     }
@@ -310,8 +343,9 @@ def _show(
             terminal.print_note(told_of)
         terminal.print_note(text("cli.course.confirm", locale, course=course.course_id))
     if standing.version is not None:
+        where = f" → {standing.target}" if standing.target else ""
         line = text("cli.course.published", locale, version=standing.version)
-        terminal.print_text(line)
+        terminal.print_text(line + where)
         if standing.drifted:
             listed = ", ".join(map(str, standing.drifted))
             terminal.print_note(text("cli.course.drifted", locale, modules=listed))

@@ -1,67 +1,43 @@
-"""Publishing a course: gates, bundles, then one transaction whose last statement is the manifest.
+"""Publishing a course in this installation's own registry: gates, bundles, one transaction.
 
-Bundles are content-addressed and durable before the transaction; what a crash leaves over has no
-reference and goes with the sweep. A version is visible once a manifest pins it, so there is nothing
-to undo. Equal content is the same version: its stored bytes are read back through the whole gate.
+Equal content is the same version: its stored bytes are read back through the whole gate.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
-import structlog
 
-from etude.clock import Clock, to_us
-from etude.courseware import registry
-from etude.courseware.bundle import Bundle
-from etude.courseware.checking import check_bundle
-from etude.courseware.course_manifest import (
-    CourseManifest,
-    PinnedModule,
-    course_manifest_bytes,
-    hash_of,
-    read_course_manifest,
+from etude.clock import Clock
+from etude.courseware import receipts
+from etude.courseware.errors import PublishTokenMissingError, SourceChangedError
+from etude.courseware.gates import Checked, CourseSource, Passed, check_course, refused
+from etude.courseware.manifest import LivePart
+from etude.courseware.publish_token import LEAST_TOKEN_BYTES, TOKEN_VARIABLE, PublishToken
+from etude.courseware.receipts import HERE, Receipt, ReceiptModule
+from etude.courseware.registering import (
+    CheckedCourse,
+    CheckedModule,
+    Published,
+    Registrar,
 )
-from etude.courseware.errors import (
-    BundleStoredMissingError,
-    PublishTokenMissingError,
-    SourceChangedError,
-)
-from etude.courseware.gates import CourseSource, Passed, check_course, refused
-from etude.courseware.legacy import LEGACY_SCHEMA, LegacyManifest, read_legacy
-from etude.courseware.manifest import HASH_VERSION, LivePart
-from etude.courseware.registry import ManifestRow, PinRow, VersionRow
-from etude.courseware.zip_writing import LARGEST_BYTES
+from etude.courseware.registry import VersionRow
 from etude.errors import EtudeError
 from etude.files import crash_point
-from etude.store.blobs import Blob, Blobs
 from etude.store.engine import Database
-from etude.store.errors import BlobMissing, StoreBusy
 from etude.store.work import UnitOfWork
 
-TOKEN_VARIABLE: Final = "ETUDE_COURSEWARE_PUBLISH_TOKEN"  # noqa: S105 - a name, no secret
-LEAST_TOKEN_BYTES: Final = 32
 _AT_ONCE: Final = 2
 _TOGETHER_BYTES: Final = 1 << 20
-MANIFEST_SCHEMA: Final = 2
 
-log = structlog.get_logger("etude.courseware")
+Allowed = Callable[[UnitOfWork], Awaitable[None]]
+"""Raises in the last transaction if the publication was cancelled meanwhile."""
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """What is published now.
-
-    Attributes:
-        new: False = the newest version says the same already.
-        receipt: of each module, the `source_revision_hash` from which it was frozen now.
-    """
-
-    manifest: CourseManifest
-    manifest_hash: str
-    new: bool
-    receipt: tuple[str, ...] = ()
+async def always_allowed(_work: UnitOfWork) -> None:
+    """Let every publication end."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +47,12 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
         blockers: every failure, as publishing would tell it.
         needs_model: by index of module, the parts that need a language model to be whole: no
             failure, but good to know before learners without one open it.
+        unprotected: the token would go to its server as anybody on the way can read it.
     """
 
     blockers: tuple[EtudeError, ...]
     needs_model: Mapping[int, tuple[LivePart, ...]]
+    unprotected: bool = False
 
     @property
     def ready(self) -> bool:
@@ -82,16 +60,24 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
         return not self.blockers
 
 
-class _Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A module whose bundle is stored: as a version that there was, or as a blob."""
+class CoursePublisher(Protocol):
+    """Publishes courses, here (`Publisher`) or at another server (`sending.RemotePublisher`)."""
 
-    passed: Passed
-    known: VersionRow | None
-    blob: Blob | None
+    @property
+    def target(self) -> str:
+        """Where to; `receipts.HERE` or the address of a server."""
+
+    async def readiness(self, course: CourseSource) -> Readiness:
+        """Return whether the course could be published now, and everything that keeps it."""
+
+    async def publish(self, course: CourseSource, allowed: Allowed = always_allowed) -> Published:
+        """Publish a course, or raise with every reason against it; note the receipt."""
 
 
 class Publisher:
     """Publishes courses from a folder of classrooms. Lives as long as the process."""
+
+    target = HERE
 
     def __init__(
         self,
@@ -111,35 +97,31 @@ class Publisher:
             clock: for times of publication.
             classrooms: the folder of `etude.classroom.library`.
             legacy: the folder of older manifests.
-            token: of publishing; without one of 32 bytes nothing is published.
+            token: of publishing, as `PublishToken` reads it; without one nothing is published.
         """
         self._database = database
-        self._blobs = bundle_blobs(blobs_folder, clock)
+        self._registrar = Registrar(database, blobs_folder, clock, legacy=legacy)
+        self._blobs = self._registrar.blobs
         self._clock = clock
         self._classrooms = classrooms
-        self._legacy = legacy
-        self._may_publish = len(token.encode()) >= LEAST_TOKEN_BYTES
+        self._token = PublishToken(token)
 
     async def readiness(self, course: CourseSource) -> Readiness:
         """Return whether the course could be published now, and everything that keeps it."""
-        if not self._may_publish:
-            return Readiness(blockers=(self._token_missing(),), needs_model={})
-        checked = await asyncio.to_thread(check_course, course, self._classrooms)
-        blockers = refused(checked.failures).parts if checked.failures else ()
-        parts = {one.source.module_id: one.frozen.manifest for one in checked.passed}
-        needing = {
-            index: parts[module.module_id].requires_live_model
-            for index, module in enumerate(course.modules)
-            if module.module_id in parts and parts[module.module_id].requires_live_model
-        }
-        return Readiness(blockers=blockers, needs_model=needing)
+        if not self._token.usable:
+            return Readiness(blockers=(token_missing(),), needs_model={})
+        return readiness_of(course, await asyncio.to_thread(check_course, course, self._classrooms))
 
     async def failures(self, course: CourseSource) -> tuple[EtudeError, ...]:
         """Return every reason for which the course could not be published now; () = it could."""
         return (await self.readiness(course)).blockers
 
-    async def publish(self, course: CourseSource) -> Published:
+    async def publish(self, course: CourseSource, allowed: Allowed = always_allowed) -> Published:
         """Publish a course.
+
+        Args:
+            course: which.
+            allowed: asked in the transaction, before the manifest.
 
         Raises:
             PublishTokenMissingError: there is no token.
@@ -149,224 +131,85 @@ class Publisher:
             BundleUnsafeError, BundleStoredMissingError, BlobCorrupt: stored bytes of equal content
                 are damaged or gone: that is never success.
         """
-        passed = await self._checked(course)
-        older = await asyncio.to_thread(read_legacy, self._legacy, course.course_id)
+        passed = await checked(course, self._classrooms, self._token)
         turns = asyncio.Semaphore(_AT_ONCE)
 
-        async def store(one: Passed) -> _Stored:
+        async def store(one: Passed) -> CheckedModule:
             async with turns:
                 return await self._stored(one)
 
         outcomes = await asyncio.gather(*map(store, passed), return_exceptions=True)
-        stored = [_or_raised(one) for one in outcomes]
+        modules = tuple(_or_raised(one) for one in outcomes)
         crash_point("courseware.bundles.stored")
-        await asyncio.to_thread(_require_unchanged, passed)
-        return await self._commit(course, stored, older)
+        await asyncio.to_thread(require_unchanged, passed)
 
-    async def _checked(self, course: CourseSource) -> tuple[Passed, ...]:
-        if not self._may_publish:
-            raise self._token_missing()
-        checked = await asyncio.to_thread(check_course, course, self._classrooms)
-        if checked.failures:
-            raise refused(checked.failures)
-        return checked.passed
+        async def also(work: UnitOfWork, published: Published) -> None:
+            await allowed(work)
+            receipt = receipt_of(published, passed, HERE, self._clock)
+            await receipts.keep(work, receipt)
 
-    def _token_missing(self) -> PublishTokenMissingError:
-        return PublishTokenMissingError(variable=TOKEN_VARIABLE, bytes=LEAST_TOKEN_BYTES)
-
-    async def _stored(self, passed: Passed) -> _Stored:
-        frozen = passed.frozen
-        courseware_id = passed.source.module_id
-        async with self._database.read() as connection:
-            known = await registry.version_with(connection, courseware_id, frozen.content_hash)
-        if known is not None:
-            await self.check_stored(known)
-            return _Stored(passed=passed, known=known, blob=None)
-        blob = await self._blobs.put_stream(_off_loop(frozen.blocks()))
-        await asyncio.to_thread(self._check_bytes, blob.sha256, courseware_id, frozen.content_hash)
-        return _Stored(passed=passed, known=None, blob=blob)
+        course_there = CheckedCourse(
+            course_id=course.course_id, title=course.title, modules=modules
+        )
+        return await self._registrar.register(course_there, also)
 
     async def check_stored(self, row: VersionRow) -> None:
-        """Read the stored bytes of a version back and run the whole gate on them.
+        """Read the stored bytes of a version back; see `Registrar.check_stored`."""
+        await self._registrar.check_stored(row)
 
-        Raises:
-            BundleStoredMissingError: they are gone.
-            BundleUnsafeError: they are not what was published.
-        """
-        try:
-            await asyncio.to_thread(
-                self._check_bytes, row.bundle_sha256, row.courseware_id, row.content_hash
-            )
-        except FileNotFoundError as error:
-            raise BundleStoredMissingError(
-                courseware=row.courseware_id, version=row.version
-            ) from error
-
-    def _check_bytes(self, sha256: str, courseware_id: str, content_hash: str) -> None:
-        # Not `Blobs.open`, which hashes everything once more: the gate looks at every byte.
-        with Bundle.open(self._blobs.file_of(sha256)) as bundle:
-            check_bundle(bundle, courseware_id, content_hash)
-
-    async def _commit(
-        self, course: CourseSource, stored: Sequence[_Stored], older: LegacyManifest | None
-    ) -> Published:
-        now_us = to_us(self._clock.now())
-        async with self._database.transaction() as work:
-            await registry.lock_course(work, course.course_id)
-            versions = [
-                await self._version(work, course, index, one, now_us)
-                for index, one in enumerate(stored)
-            ]
-            crash_point("courseware.versions.inserted")
-            before = await self._before(work, course, older, now_us)
-            published = _next(course, versions, before)
-            if before is not None and not published.new:
-                gone = await registry.withdrawal(work.connection, course.course_id, before.version)
-                published = published if gone is None else _renewed(published)
-            if published.new:
-                await self._add(work, published, stored, now_us)
-            crash_point("courseware.manifest.inserted")
-        log.info(
-            "a course was published",
-            action="courseware.published",
-            course=course.course_id,
-            version=published.manifest.version,
-            new=published.new,
-        )
-        receipt = tuple(one.passed.looked.source_revision_hash for one in stored)
-        return msgspec.structs.replace(published, receipt=receipt)
-
-    async def _version(
-        self, work: UnitOfWork, course: CourseSource, index: int, stored: _Stored, now_us: int
-    ) -> VersionRow:
-        """Return the version that has a module's content, adding it if there is none yet."""
-        source, frozen = stored.passed.source, stored.passed.frozen
-        known = await registry.version_with(work.connection, source.module_id, frozen.content_hash)
-        if known is not None or stored.blob is None:
-            return known or _required(stored.known)
-        row = VersionRow(
+    async def _stored(self, passed: Passed) -> CheckedModule:
+        frozen, source = passed.frozen, passed.source
+        known = await self._registrar.known(source.module_id, frozen.content_hash)
+        blob = None
+        if known is None:
+            blob = await self._blobs.put_stream(_off_loop(frozen.blocks()))
+            await self._registrar.check_bytes(blob.sha256, source.module_id, frozen.content_hash)
+        return CheckedModule(
             courseware_id=source.module_id,
-            version=await registry.next_version(work, source.module_id),
-            content_hash=frozen.content_hash,
-            content_hash_version=HASH_VERSION,
-            bundle_sha256=stored.blob.sha256,
-            size_bytes=stored.blob.size,
             title=source.title,
-            course_id=course.course_id,
-            module_index=index,
-            created_us=now_us,
+            description=source.description,
+            content_hash=frozen.content_hash,
+            known=known,
+            blob=blob,
         )
-        try:
-            owner = registry.owner(source.module_id)
-            await self._blobs.add_reference(work, stored.blob.sha256, owner)
-        except BlobMissing as error:  # swept just now
-            raise StoreBusy(reason="blob") from error
-        await registry.add_version(work, row)
-        return row
-
-    async def _before(
-        self, work: UnitOfWork, course: CourseSource, older: LegacyManifest | None, now_us: int
-    ) -> ManifestRow | None:
-        """Return the newest manifest of a course, taking over an older system's if that is all."""
-        newest = await registry.manifest(work.connection, course.course_id)
-        if newest is not None or older is None:
-            return newest
-        row = ManifestRow(
-            course_id=course.course_id,
-            version=older.version,
-            schema_version=LEGACY_SCHEMA,
-            title=older.title,
-            body=older.body,
-            manifest_hash=hash_of(older.body),
-            published_us=now_us,
-        )
-        await registry.add_manifest(work, row)
-        return row
-
-    async def _add(
-        self, work: UnitOfWork, published: Published, stored: Sequence[_Stored], now_us: int
-    ) -> None:
-        manifest = published.manifest
-        pins = [
-            PinRow(
-                course_id=manifest.course_id,
-                version=manifest.version,
-                module_index=module.index,
-                courseware_id=module.courseware_id,
-                courseware_version=module.courseware_version,
-                source_revision_hash=one.passed.looked.source_revision_hash,
-            )
-            for module, one in zip(manifest.modules, stored, strict=True)
-        ]
-        await registry.add_pins(work, pins)
-        row = ManifestRow(
-            course_id=manifest.course_id,
-            version=manifest.version,
-            schema_version=MANIFEST_SCHEMA,
-            title=manifest.title,
-            body=course_manifest_bytes(manifest),
-            manifest_hash=published.manifest_hash,
-            published_us=now_us,
-        )
-        await registry.add_manifest(work, row)
 
 
-def bundle_blobs(folder: Path, clock: Clock) -> Blobs:
-    """Return the blob store with room for bundles."""
-    return Blobs(folder, clock, max_bytes=LARGEST_BYTES)
+async def checked(
+    course: CourseSource, classrooms: Path, token: PublishToken
+) -> tuple[Passed, ...]:
+    """Return the modules of a course, all of which passed every gate.
+
+    Raises:
+        PublishTokenMissingError: there is no token.
+        PublishRefusedError: gates are closed; every failure is a part.
+    """
+    if not token.usable:
+        raise token_missing()
+    found = await asyncio.to_thread(check_course, course, classrooms)
+    if found.failures:
+        raise refused(found.failures)
+    return found.passed
 
 
-def _next(
-    course: CourseSource, versions: Sequence[VersionRow], before: ManifestRow | None
-) -> Published:
-    """Return the next manifest, or the one before if it says the same and stands."""
-    modules = tuple(
-        PinnedModule(
-            index=index,
-            title=module.title,
-            description=module.description,
-            courseware_id=row.courseware_id,
-            courseware_version=row.version,
-            content_hash=row.content_hash,
-        )
-        for index, (module, row) in enumerate(zip(course.modules, versions, strict=True))
-    )
-    manifest = CourseManifest(
-        schema_version=MANIFEST_SCHEMA,
-        course_id=course.course_id,
-        version=1 if before is None else before.version + 1,
-        title=course.title,
-        modules=modules,
-    )
-    if before is not None and before.schema_version == MANIFEST_SCHEMA:
-        last = read_course_manifest(before.body)
-        if msgspec.structs.replace(last, version=manifest.version) == manifest:
-            return Published(manifest=last, manifest_hash=before.manifest_hash, new=False)
-    body = course_manifest_bytes(manifest)
-    return Published(manifest=manifest, manifest_hash=hash_of(body), new=True)
+def readiness_of(course: CourseSource, found: Checked) -> Readiness:
+    """Return what trying every gate says of a course."""
+    blockers = refused(found.failures).parts if found.failures else ()
+    parts = {one.source.module_id: one.frozen.manifest for one in found.passed}
+    needing = {
+        index: parts[module.module_id].requires_live_model
+        for index, module in enumerate(course.modules)
+        if module.module_id in parts and parts[module.module_id].requires_live_model
+    }
+    return Readiness(blockers=blockers, needs_model=needing)
 
 
-def _renewed(withdrawn: Published) -> Published:
-    """Return the same content as a new version, because the old one was withdrawn."""
-    version = withdrawn.manifest.version + 1
-    manifest = msgspec.structs.replace(withdrawn.manifest, version=version)
-    body = course_manifest_bytes(manifest)
-    return Published(manifest=manifest, manifest_hash=hash_of(body), new=True)
+def token_missing() -> PublishTokenMissingError:
+    """Return what is said where no token is set."""
+    return PublishTokenMissingError(variable=TOKEN_VARIABLE, bytes=LEAST_TOKEN_BYTES)
 
 
-def _or_raised(outcome: _Stored | BaseException) -> _Stored:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
-
-
-def _required(row: VersionRow | None) -> VersionRow:
-    if row is None:  # rows are never removed
-        raise StoreBusy(reason="version")
-    return row
-
-
-def _require_unchanged(passed: Sequence[Passed]) -> None:
+def require_unchanged(passed: Sequence[Passed]) -> None:
+    """Raise `SourceChangedError` if anything of the classrooms was touched; blocks."""
     for one in passed:
         try:
             unchanged = one.looked.is_unchanged()
@@ -374,6 +217,36 @@ def _require_unchanged(passed: Sequence[Passed]) -> None:
             unchanged = False
         if not unchanged:
             raise SourceChangedError(file=one.looked.classroom.id)
+
+
+def receipt_of(
+    published: Published, passed: Sequence[Passed], target: str, clock: Clock
+) -> Receipt:
+    """Return the receipt of what is published, with the states from which it was frozen."""
+    modules = tuple(
+        ReceiptModule(
+            index=module.index,
+            courseware_id=module.courseware_id,
+            courseware_version=module.courseware_version,
+            content_hash=module.content_hash,
+            source_revision_hash=one.looked.source_revision_hash,
+        )
+        for module, one in zip(published.manifest.modules, passed, strict=True)
+    )
+    return Receipt(
+        course_id=published.manifest.course_id,
+        target=target,
+        version=published.manifest.version,
+        manifest_hash=published.manifest_hash,
+        modules=modules,
+        received_at=clock.now(),
+    )
+
+
+def _or_raised(outcome: CheckedModule | BaseException) -> CheckedModule:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 async def _off_loop(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:

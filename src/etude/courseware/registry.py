@@ -47,19 +47,17 @@ class ManifestRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PinRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manifest pins, and the source from which it was frozen."""
+    """What a manifest pins."""
 
     course_id: str
     version: int
     module_index: int
     courseware_id: str
     courseware_version: int
-    source_revision_hash: str
 
 
 _VERSION: Final = [courseware_version.c[name] for name in VersionRow.__struct_fields__]
 _MANIFEST: Final = [course_manifest.c[name] for name in ManifestRow.__struct_fields__]
-_PIN: Final = [course_manifest_pin.c[name] for name in PinRow.__struct_fields__]
 _IS_WITHDRAWN: Final = exists().where(
     course_manifest_withdrawal.c.course_id == course_manifest.c.course_id,
     course_manifest_withdrawal.c.version == course_manifest.c.version,
@@ -120,6 +118,16 @@ async def was_pinned(connection: AsyncConnection, courseware_id: str, number: in
     pin = course_manifest_pin.c
     wanted = exists().where(pin.courseware_id == courseware_id, pin.courseware_version == number)
     return bool(await connection.scalar(select(wanted)))
+
+
+async def course_of(connection: AsyncConnection, courseware_id: str) -> str | None:
+    """Return the course that a courseware belongs to; None if nothing of it is registered."""
+    found: str | None = await connection.scalar(
+        select(courseware_version.c.course_id)
+        .where(courseware_version.c.courseware_id == courseware_id)
+        .limit(1)
+    )
+    return found
 
 
 async def next_version(work: UnitOfWork, courseware_id: str) -> int:
@@ -190,17 +198,6 @@ async def add_pins(work: UnitOfWork, rows: list[PinRow]) -> None:
     )
 
 
-async def pins(connection: AsyncConnection, course_id: str, number: int) -> list[PinRow]:
-    """Return what a manifest pins, by index of the module."""
-    pin = course_manifest_pin.c
-    rows = await connection.execute(
-        select(*_PIN)
-        .where(pin.course_id == course_id, pin.version == number)
-        .order_by(pin.module_index)
-    )
-    return [PinRow(**row._mapping) for row in rows]  # noqa: SLF001 - as above
-
-
 async def withdrawal(connection: AsyncConnection, course_id: str, number: int) -> str | None:
     """Return why a manifest was withdrawn; None = it stands."""
     gone = course_manifest_withdrawal.c
@@ -212,15 +209,18 @@ async def withdrawal(connection: AsyncConnection, course_id: str, number: int) -
 
 async def add_withdrawal(
     work: UnitOfWork, course_id: str, number: int, reason: str, now_us: int
-) -> None:
-    """Withdraw a manifest; the first reason stays."""
+) -> bool:
+    """Withdraw a manifest; the first reason stays. Return whether it is new."""
     values: dict[str, Any] = {
         "course_id": course_id,
         "version": number,
         "reason": reason,
         "withdrawn_us": now_us,
     }
-    await work.connection.execute(insert_if_absent(work, course_manifest_withdrawal).values(values))
+    done = await work.connection.execute(
+        insert_if_absent(work, course_manifest_withdrawal).values(values)
+    )
+    return done.rowcount == 1
 
 
 def _version(rows: Any) -> VersionRow | None:  # noqa: ANN401 - SQLAlchemy's result

@@ -4,6 +4,8 @@ Rows are added and never changed. A version can be seen by the public once a man
 Times are microseconds since 1970 in UTC.
 """
 
+from typing import Final
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -19,6 +21,7 @@ from sqlalchemy import (
 from etude.store.schema import metadata
 
 _Id = String(64).with_variant(String(64, collation="C"), "postgresql")
+_Key = BigInteger().with_variant(Integer(), "sqlite")
 
 # `content_hash_version` 1: of an older system, the hash of the raw bytes.
 courseware_version = Table(
@@ -50,7 +53,7 @@ course_manifest = Table(
     Column("published_us", BigInteger, nullable=False),
 )
 
-# What a manifest pins, and from which state of its source each module was frozen (the receipt).
+# What a manifest pins.
 course_manifest_pin = Table(
     "course_manifest_pin",
     metadata,
@@ -59,7 +62,6 @@ course_manifest_pin = Table(
     Column("module_index", Integer, primary_key=True, autoincrement=False),
     Column("courseware_id", _Id, nullable=False),
     Column("courseware_version", Integer, nullable=False),
-    Column("source_revision_hash", String(71), nullable=False),
     Index("ix_course_manifest_pin_courseware_id", "courseware_id", "courseware_version"),
 )
 
@@ -71,4 +73,21 @@ course_manifest_withdrawal = Table(
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("reason", Text, nullable=False),
     Column("withdrawn_us", BigInteger, nullable=False),
+)
+
+# What a publication was answered with, of this installation (`target` '') or of the server at
+# `target`; `modules` is JSON as `etude.courseware.receipts` reads it. The newest one counts.
+course_receipt: Final = Table(
+    "course_receipt",
+    metadata,
+    Column("receipt_key", _Key, primary_key=True),
+    Column("course_id", _Id, nullable=False),
+    Column("target", String(512), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("manifest_hash", String(71), nullable=False),
+    Column("modules", LargeBinary, nullable=False),
+    Column("received_us", BigInteger, nullable=False),
+    Column("withdrawn_us", BigInteger),
+    Index("ix_course_receipt_course_id", "course_id", "target"),
+    sqlite_autoincrement=True,
 )

@@ -8,8 +8,10 @@ import msgspec
 
 PrincipalKind = Literal["device", "learner", "staff", "service"]
 Role = Literal["operator", "teacher"]
-ActorKind = Literal["device", "learner", "staff", "service", "host"]
-SubjectKind = Literal["device", "learner", "staff", "service", "token", "session", "class"]
+ActorKind = Literal["device", "learner", "staff", "service", "host", "publisher"]
+SubjectKind = Literal[
+    "device", "learner", "staff", "service", "token", "session", "manifest", "class"
+]
 
 Item = TypeVar("Item")
 
@@ -42,6 +44,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
 # Whoever has a shell on the machine that holds the data folder.
 HOST: Final = Actor(kind="host", key=0)
+# Whoever has the publish token: another installation, which publishes its courses here.
+PUBLISHER: Final = Actor(kind="publisher", key=0)
 
 
 # Whom or what an audit entry is about: kind and surrogate key.

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import functools
 import itertools
+import os
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from pathlib import Path
@@ -135,6 +136,15 @@ class Blobs:
         """Drop the references of `owner`; bytes that nobody wants then go after the commit."""
         for sha256 in await references.remove(work, owner):
             work.after_commit(functools.partial(self._remove, work.database, sha256, age_s=0))
+
+    async def discard(self, database: Database, sha256: str) -> None:
+        """Remove bytes that were put in vain, at once; where anybody refers to them they stay."""
+        await self._remove(database, sha256, age_s=0)
+
+    def keep_young(self, sha256: str) -> None:
+        """Let bytes without a reference be as young as ones that were put now; blocks."""
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(self._path(sha256))
 
     async def sweep_orphans(self, database: Database, age_s: int = ORPHAN_AGE_S) -> int:
         """Remove bytes that nobody refers to; return how many blobs went.

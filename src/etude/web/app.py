@@ -12,6 +12,10 @@ from etude.web import (
     agent_reports,
     assignments,
     cards,
+    classroom_jobs,
+    classrooms,
+    course_accounts,
+    course_receiving,
     courses,
     courseware,
     device_actions,
@@ -49,7 +53,11 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *reviews.route_handlers,
     *cards.route_handlers,
     *courses.route_handlers,
+    *course_accounts.route_handlers,
+    *classroom_jobs.route_handlers,
+    *classrooms.route_handlers,
     *courseware.route_handlers,
+    *course_receiving.route_handlers,
 )
 
 

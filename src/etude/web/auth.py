@@ -7,7 +7,9 @@ from litestar.datastructures import Headers
 from litestar.handlers import HTTPRouteHandler
 from litestar.handlers.base import BaseRouteHandler
 
+from etude.courseware.publish_token import PublishToken
 from etude.errors import ForbiddenError
+from etude.people.errors import TokenInvalidError, TokenMissingError
 from etude.people.records import Principal
 from etude.people.scopes import require
 from etude.web.context import context_of
@@ -32,7 +34,9 @@ async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
     declared = declaration_in(handler.opt)
     if declared is None:  # Litestar's own OPTIONS handlers
         return
-    if not declared.public:
+    if Access.PUBLISH_TOKEN in declared.needs:
+        _require_publish_token(connection)
+    elif not declared.public:
         await _identify(connection, declared.needs)
     if isinstance(handler, HTTPRouteHandler) and handler.parsed_data_field is not None:
         _require_json(connection.headers)
@@ -46,6 +50,17 @@ async def _identify(connection: Connection, needs: tuple[str, ...]) -> None:
         services.token_use.note(principal.token_key, services.clock.now())
     require_any(principal, needs)
     context_of(connection.scope).principal = principal
+
+
+def _require_publish_token(connection: Connection) -> None:
+    services: Services = connection.app.state["services"]
+    bearer = bearer_of(connection.headers.get("authorization"))
+    if bearer is None:
+        raise TokenMissingError
+    # Where none is set up, none is right: who asks from outside is told no more than that.
+    token = PublishToken(services.settings.courseware_publish_token.get_secret_value())
+    if not token.accepts(bearer):
+        raise TokenInvalidError
 
 
 def _require_json(headers: Headers) -> None:

@@ -6,7 +6,7 @@ limited for every route in `etude.web.front`.
 """
 
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from typing import Any, Final, Protocol
 
 import zstandard
@@ -65,7 +65,7 @@ async def read_body(request: HttpRequest, limit_bytes: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def stream_body(request: HttpRequest, limit_bytes: int) -> AsyncIterator[bytes]:
+async def stream_body(request: HttpRequest, limit_bytes: int) -> AsyncGenerator[bytes]:
     """Yield the body in parts, inflated; raises as `read_body` does, except `BusyError`."""
     inflate = _inflater(request.headers.get("content-encoding"))
     _check_announced(request.headers.get("content-length"), limit_bytes)

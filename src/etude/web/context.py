@@ -16,6 +16,8 @@ class RequestContext:
     body_ended: bool = False
     disconnected: bool = False
     held_bytes: int = 0
+    more_body_s: float = 0.0
+    """How much longer than others this request's body may take, said by a route that trusts it."""
     code: str | None = None
     principal: Any = None
 

@@ -8,9 +8,11 @@ from msgspec import Meta
 
 from etude.authoring.framework import CourseFramework
 from etude.authoring.material import Language, Material
+from etude.authoring.model.accounts import Account
 from etude.authoring.publication import Standing
 from etude.authoring.records import AuthorName, Course
 from etude.errors import EtudeError
+from etude.web.course_account_views import ProblemView, UsageView, problem_view, usage_view
 
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -28,11 +30,15 @@ class NewCourse(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a course is asked for with."""
 
     requirement: Annotated[str, Meta(max_length=8000)] = ""
-    materials: Annotated[tuple[Material, ...], Meta(min_length=1, max_length=500)]
+    materials: Annotated[tuple[Material, ...], Meta(max_length=500)] = ()
     recordings: Annotated[tuple[NewRecording, ...], Meta(max_length=1000)] = ()
     language: Language | None = None
     author: AuthorName = "outline"
     narrated: bool = False
+    web_search: bool = False
+    image_generation: bool = False
+    video_generation: bool = False
+    """Refused: there is nothing here that makes films."""
 
 
 class Confirmation(_View, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +70,7 @@ class RunView(_View, frozen=True, kw_only=True):
     state: str
     started_at: datetime
     error_code: str | None
+    problems: tuple[ProblemView, ...]
 
 
 class CourseSummary(_View, frozen=True, kw_only=True):
@@ -77,7 +84,11 @@ class CourseSummary(_View, frozen=True, kw_only=True):
 
 
 class CourseView(_View, frozen=True, kw_only=True):
-    """A course as it stands. `framework` is of revision `frameworkRevision`, which is its ETag."""
+    """A course as it stands. `framework` is of revision `frameworkRevision`, which is its ETag.
+
+    `publishedTo` is the server that courses are published to, null for this one; `driftedModules`
+    are those whose classroom is not what was published there.
+    """
 
     course_id: str
     title: str
@@ -92,7 +103,10 @@ class CourseView(_View, frozen=True, kw_only=True):
     modules: tuple[ModuleView, ...]
     run: RunView | None
     published_version: int | None
+    published_at: datetime | None
+    published_to: str | None
     drifted_modules: tuple[int, ...]
+    usage: UsageView | None
 
 
 class CourseList(_View, frozen=True, kw_only=True):
@@ -133,7 +147,12 @@ class RecordingView(_View, frozen=True, kw_only=True):
     size: int
 
 
-def view_of(course: Course, silent: tuple[str, ...], standing: Standing) -> CourseView:
+def view_of(
+    course: Course,
+    silent: tuple[str, ...],
+    standing: Standing,
+    account: Account | None = None,
+) -> CourseView:
     """Return a course as it is shown."""
     titles = (
         {one.module_id: one.title for one in course.framework.modules} if course.framework else {}
@@ -172,9 +191,13 @@ def view_of(course: Course, silent: tuple[str, ...], standing: Standing) -> Cour
             state=course.run.state,
             started_at=course.run.started_at,
             error_code=course.run.error_code,
+            problems=tuple(map(problem_view, course.run.problems)),
         ),
         published_version=standing.version,
+        published_at=standing.published_at,
+        published_to=standing.target or None,
         drifted_modules=standing.drifted,
+        usage=usage_view(account),
     )
 
 

@@ -8,6 +8,7 @@ from litestar import Response, get, post, put
 from litestar.params import JSONBody, PathParameter
 
 from etude.authoring import publication
+from etude.authoring.authors import Author
 from etude.authoring.composition import known_authors, open_courses
 from etude.authoring.courses import Courses
 from etude.authoring.errors import (
@@ -19,6 +20,7 @@ from etude.authoring.errors import (
     CourseRunActiveError,
     CourseStateError,
     CourseUnknownError,
+    CourseVoiceMissingError,
     FrameworkChangedError,
     FrameworkInvalidError,
     FrameworkRevisionMissingError,
@@ -27,6 +29,13 @@ from etude.authoring.errors import (
     MaterialTwiceError,
     MaterialUnreadableError,
 )
+from etude.authoring.model.configured import model_author
+from etude.authoring.model.errors import (
+    CourseOptionUnavailableError,
+    CourseRequestEmptyError,
+    PriceMissingError,
+    QuotaSpentError,
+)
 from etude.authoring.records import Course, CourseRequest, SoundFile
 from etude.authoring.voices import PromisedVoice
 from etude.courseware.errors import (
@@ -34,7 +43,10 @@ from etude.courseware.errors import (
     PublishTokenMissingError,
     SourceChangedError,
 )
-from etude.courseware.publishing import Publisher
+from etude.courseware.publishers import publisher_for
+from etude.courseware.publishing import CoursePublisher
+from etude.courseware.remote_errors import PublishCancelledError, PublishServerError
+from etude.llm.errors import LlmAddressError, LlmNotInstalledError
 from etude.people.scopes import Scope
 from etude.store.errors import BlobMissing, StoreUnavailable
 from etude.web.auth import principal_of
@@ -101,6 +113,13 @@ async def add_recording(request: HttpRequest) -> RecordingView:
         needs=Scope.OPERATE,
         raises=(
             AuthorUnknownError,
+            CourseOptionUnavailableError,
+            CourseRequestEmptyError,
+            CourseVoiceMissingError,
+            LlmAddressError,
+            LlmNotInstalledError,
+            PriceMissingError,
+            QuotaSpentError,
             MaterialTooLittleError,
             MaterialTooMuchError,
             MaterialTwiceError,
@@ -113,12 +132,16 @@ async def add_recording(request: HttpRequest) -> RecordingView:
 )
 async def create_course(request: HttpRequest, data: JSONBody[NewCourse]) -> Response[CourseView]:
     """Ask for a course; its framework is made, and waits for confirmation."""
+    if data.video_generation:
+        raise CourseOptionUnavailableError(option="videoGeneration")
     wanted = CourseRequest(
         requirement=data.requirement,
         materials=data.materials,
         sounds=tuple(SoundFile(name=one.name, sha256=one.sha256) for one in data.recordings),
         language=data.language,
         narrated=data.narrated,
+        web_search=data.web_search,
+        image_generation=data.image_generation,
     )
     principal = principal_of(request)
     owner = f"{principal.kind}:{principal.id}"[:128]
@@ -307,6 +330,9 @@ async def show_readiness(request: HttpRequest, course_id: CourseId) -> Readiness
         Reason(code="MODEL_NEEDED", module_index=index, detail=", ".join(parts))
         for index, parts in found.needs_model.items()
     ]
+    if found.unprotected:
+        target = publisher_of(services_of(request)).target
+        warnings.append(Reason(code="PUBLISH_UNPROTECTED", module_index=None, detail=target))
     return ReadinessView(
         ready=found.ready,
         blockers=tuple(reason_of(one) for one in found.blockers),
@@ -324,6 +350,8 @@ async def show_readiness(request: HttpRequest, course_id: CourseId) -> Readiness
             PublishTokenMissingError,
             PublishRefusedError,
             SourceChangedError,
+            PublishCancelledError,
+            PublishServerError,
         ),
     ),
     tags=_TAGS,
@@ -350,21 +378,22 @@ def courses_of(request: HttpRequest) -> Courses:
         services.clock,
         services.ids,
         classrooms=services.settings.classrooms,
-        authors=known_authors(services.blobs, PromisedVoice()),
+        authors=authors_of(services),
     )
 
 
-def publisher_of(services: Services) -> Publisher:
-    """Return what publishes here."""
-    settings = services.settings
-    return Publisher(
-        services.database,
-        settings.blobs,
-        services.clock,
-        classrooms=settings.classrooms,
-        legacy=settings.course_manifests,
-        token=settings.courseware_publish_token.get_secret_value(),
+def authors_of(services: Services) -> Mapping[str, Author]:
+    """Return the authors of this installation; here none of them makes anything."""
+    database, blobs, clock = services.database, services.blobs, services.clock
+    voice = PromisedVoice()
+    return known_authors(
+        blobs, voice, model_author(services.settings, database, blobs, clock, voice)
     )
+
+
+def publisher_of(services: Services) -> CoursePublisher:
+    """Return what publishes courses of this installation."""
+    return publisher_for(services.settings, services.database, services.clock)
 
 
 def _revision(request: HttpRequest) -> int | None:
@@ -378,9 +407,10 @@ async def _answer(
 ) -> Response[CourseView]:
     courses = courses_of(request)
     silent = await courses.silent(course)
-    standing = await publication.standing(courses, course)
+    target = publisher_of(services_of(request)).target
+    standing = await publication.standing(courses, course, target)
     headers: Mapping[str, str] = {"ETag": f'"{course.framework_revision}"'}
-    view = view_of(course, silent, standing)
+    view = view_of(course, silent, standing, await courses.account(course))
     return Response(view, status_code=status, headers=dict(headers))
 
 

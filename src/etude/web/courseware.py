@@ -13,7 +13,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody, PathParameter, QueryParameter
 from litestar.response import Stream
 
-from etude.clock import from_us, to_us
+from etude.clock import from_us
 from etude.courseware import catalogue
 from etude.courseware.catalogue import CourseEntry
 from etude.courseware.course_manifest import CourseManifest
@@ -24,16 +24,22 @@ from etude.courseware.errors import (
     LegacyManifestError,
     ManifestUnpinnedError,
     ManifestWithdrawnError,
+    PublishTokenMissingError,
     RangeUnsatisfiableError,
 )
+from etude.courseware.publishers import remote_publisher
 from etude.courseware.registry import VersionRow
+from etude.courseware.remote_errors import PublishServerError
+from etude.courseware.submission import WithdrawalSent
+from etude.people.records import Actor, Principal
 from etude.people.scopes import Scope
+from etude.practice.assignments import published_scenes
 from etude.store.blob_files import OpenBlob
 from etude.store.errors import BlobMissing, StoreUnavailable
 from etude.web.auth import principal_of
 from etude.web.declared import Access, declared
 from etude.web.representations import JSON, is_known
-from etude.web.services import HttpRequest, services_of
+from etude.web.services import HttpRequest, Services, services_of
 
 log = structlog.get_logger("etude.web")
 
@@ -77,12 +83,6 @@ class CoursewareView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     size_bytes: int
     bundle_url: str
     created_at: datetime
-
-
-class Withdrawal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why a version of a course is taken away from everybody."""
-
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 
 
 @get(
@@ -133,7 +133,7 @@ async def show_courseware(
     services = services_of(request)
     async with services.database.read() as connection:
         row = await catalogue.version_of(connection, courseware_id, version)
-    return _view(row, services.settings.base_url)
+    return _view(row, services.settings.courseware_url)
 
 
 @get(
@@ -151,7 +151,7 @@ async def download_bundle(
 ) -> Response[Any]:
     """Give a bundle, or a part of it (`Range`); its bytes never change under this address."""
     services = services_of(request)
-    number = _number(version)
+    number = number_of(version)
     if number is None:
         raise CoursewareUnknownError(courseware=courseware_id, version=version[:20])
     async with services.database.read() as connection:
@@ -180,27 +180,55 @@ async def download_bundle(
     "/api/courses/{course_id:str}/manifests/{version:str}/withdraw",
     status_code=204,
     opt=declared(
-        roles=("ops",), needs=Scope.OPERATE, raises=(CourseUnpublishedError, StoreUnavailable)
+        roles=("ops",),
+        needs=Scope.OPERATE,
+        raises=(
+            CourseUnpublishedError,
+            PublishTokenMissingError,
+            PublishServerError,
+            StoreUnavailable,
+        ),
     ),
     tags=["Courseware"],
 )
 async def withdraw_manifest(
-    request: HttpRequest, course_id: CourseId, version: PathVersion, data: JSONBody[Withdrawal]
+    request: HttpRequest, course_id: CourseId, version: PathVersion, data: JSONBody[WithdrawalSent]
 ) -> None:
-    """Take a version of a course away from everybody: from then on 410, nothing is rewritten."""
+    """Take a version of a course away from everybody, where it was published: 410 from then on."""
     services = services_of(request)
-    number = _number(version)
+    number = number_of(version)
     if number is None:
         raise CourseUnpublishedError(course=course_id, version=version[:20])
-    now_us = to_us(services.clock.now())
+    actor = principal_of(request)
+    remote = remote_publisher(services.settings, services.database, services.clock)
+    if remote is not None:
+        await remote.withdraw(course_id, number, data.reason, actor=actor)
+        return
+    await withdraw_here(services, course_id, number, data.reason, actor)
+
+
+async def withdraw_here(
+    services: Services, course_id: str, version: int, reason: str, actor: Actor | Principal
+) -> None:
+    """Take a version of a course away from everybody, and the assignments of what it alone pinned.
+
+    Raises:
+        CourseUnpublishedError: there is no such version.
+    """
+    now = services.clock.now()
     async with services.database.transaction() as work:
-        await catalogue.withdraw(work, course_id, number, data.reason, now_us)
+        work.after_commit(services.links.wake)
+        await catalogue.withdraw(work, course_id, version, reason, actor=actor, now=now)
+        assignments = await published_scenes.withdraw_unpinned(
+            work, course_id, version, actor=actor, now=now
+        )
     log.info(
         "a version of a course was withdrawn",
         action="courseware.withdrawn",
         course=course_id,
-        version=number,
-        by=principal_of(request).kind,
+        version=version,
+        assignments=assignments,
+        by=actor.kind,
     )
 
 
@@ -217,7 +245,7 @@ def _view(row: VersionRow, base_url: str) -> CoursewareView:
     )
 
 
-def _number(version: str) -> int | None:
+def number_of(version: str) -> int | None:
     """Return the number in a path; None for what no version is called."""
     return int(version) if _VERSION.fullmatch(version) and int(version) <= _LARGEST else None
 

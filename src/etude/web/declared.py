@@ -24,6 +24,7 @@ class Access(StrEnum):
 
     PUBLIC = "public"  # anybody, without a token
     SIGNED_IN = "signed_in"  # any known principal
+    PUBLISH_TOKEN = "publish_token"  # noqa: S105 - who shows the publish token; nobody's principal
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,6 +48,12 @@ class BodyEncodingError(MalformedError):
     code = "BODY_ENCODING_BROKEN"
 
 
+class MultipartInvalidError(MalformedError):
+    """The body is not the parts that its media type promises. Parameter `reason`."""
+
+    code = "MULTIPART_INVALID"
+
+
 class BodyTooLargeError(TooLargeError):
     """The body is over `limit_bytes`, as sent or once inflated."""
 

@@ -109,7 +109,8 @@ class _Exchange:
         context = self._context
         if context.body_ended:
             return await self._receive()
-        patience_s = min(self._idle_s, self._until - monotonic())
+        until = self._until + context.more_body_s
+        patience_s = min(self._idle_s, until - monotonic())
         try:
             async with asyncio.timeout(patience_s):
                 message = await self._receive()

@@ -38,6 +38,7 @@ from etude.web.services import HttpRequest
 
 MEDIA_TYPE: Final = "application/vnd.oai.openapi+json;version=3.1"
 SECURITY_SCHEME: Final = "bearer"
+PUBLISH_SCHEME: Final = "publishToken"
 _REFERENCE: Final = "#/components/schemas/{name}"
 
 _READ_BY_HANDLER: Final = (
@@ -80,7 +81,12 @@ def document(handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
             "type": "http",
             "scheme": "bearer",
             "description": "A token made with `etude token create`.",
-        }
+        },
+        PUBLISH_SCHEME: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The publish token of the installation.",
+        },
     }
     made["paths"] = dict(sorted(made["paths"].items()))
     components["schemas"] = dict(sorted(components["schemas"].items()))
@@ -136,7 +142,9 @@ def _complete(operation: dict[str, Any], facts: Declared) -> None:
             "description": facts.body.description,
             "content": {name: {"schema": schema} for name in facts.body.media_types},
         }
-    if not facts.public:
+    if Access.PUBLISH_TOKEN in facts.needs:
+        operation["security"] = [{PUBLISH_SCHEME: []}]
+    elif not facts.public:
         operation["security"] = [{SECURITY_SCHEME: []}]
         scopes = [need for need in facts.needs if need != Access.SIGNED_IN]
         if scopes:
@@ -153,7 +161,7 @@ def _raised(operation: dict[str, Any], facts: Declared) -> list[type[EtudeError]
     raised: list[type[EtudeError]] = list(facts.raises)
     if not facts.public:
         raised += [TokenMissingError, TokenInvalidError]
-        if set(facts.needs) != {Access.SIGNED_IN}:
+        if set(facts.needs).isdisjoint({Access.SIGNED_IN, Access.PUBLISH_TOKEN}):
             raised.append(ScopeForbiddenError)
     if facts.body is not None:
         raised += _READ_BY_HANDLER

@@ -18,7 +18,11 @@ This page is written by `make schemas` from what each route declares.
 | method | path | ops | server | learner | needs | what it does |
 |---|---|---|---|---|---|---|
 """
-_NEEDS: Final = {str(Access.PUBLIC): "public", str(Access.SIGNED_IN): "a token"}
+_NEEDS: Final = {
+    str(Access.PUBLIC): "public",
+    str(Access.SIGNED_IN): "a token",
+    str(Access.PUBLISH_TOKEN): "the publish token",
+}
 
 
 class Route(NamedTuple):

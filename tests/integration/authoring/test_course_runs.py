@@ -39,6 +39,7 @@ from etude.classroom.model import Classroom, InteractiveContent
 from etude.clock import RandomIds
 from etude.courseware.errors import PublishRefusedError
 from etude.courseware.publishing import Publisher
+from etude.courseware.receipts import HERE
 from etude.files import armed
 from etude.jobs.claims import Claims
 from etude.speech.audio import Pcm
@@ -399,7 +400,7 @@ def test_publish_pins_what_was_made(desk: Desk) -> None:
         again = await publish(desk.courses, desk.publisher, course.course_id)
         assert (again.new, again.manifest) == (False, first.manifest)
         course = await desk.courses.get(course.course_id)
-        assert (await standing(desk.courses, course)).drifted == ()
+        assert (await standing(desk.courses, course, HERE)).drifted == ()
         assert first.manifest.modules[0].courseware_id == courseware_id(
             course.course_id, course.modules[0].module_id
         )

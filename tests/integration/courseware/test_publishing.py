@@ -24,9 +24,11 @@ from etude.courseware.errors import (
     SourceChangedError,
 )
 from etude.courseware.gates import ContinuityRef, CourseSource
-from etude.courseware.publishing import Publisher, bundle_blobs
+from etude.courseware.publishing import Publisher
+from etude.courseware.registering import bundle_blobs
 from etude.errors import EtudeError
 from etude.files import armed
+from etude.people.records import HOST
 from etude.store import Database
 from etude.testing.clocks import ManualClock
 from etude.testing.courseware import course, document, lay_out, module
@@ -87,7 +89,8 @@ class Works:
     def withdraw(self, version: int, reason: str = "rights") -> None:
         async def write() -> None:
             async with self.database.transaction() as work:
-                await catalogue.withdraw(work, "harbour", version, reason, 1)
+                now = self.clock.now()
+                await catalogue.withdraw(work, "harbour", version, reason, actor=HOST, now=now)
 
         self.run(write())
 
