@@ -1,10 +1,11 @@
-"""Make the sounds that ship: the prompts, and the clips of the sample lessons.
+"""Make the sounds that ship: the prompts, the clips of the sample lessons, a sample course's.
 
 Needs espeak-ng (Debian: `apt install espeak-ng`), `etude[server]` and pypinyin, because the
 Mandarin voice of Debian's espeak-ng misreads characters: it gets pinyin with tones. The texts are
-those of the catalogues (`prompt.<name>`) and the `.txt` files of the sample lessons; run it after
-changing one: `.venv/bin/python tools/sounds.py`. Only what this script made ships: tones computed
-here, and the speech of espeak-ng's formant synthesiser, which holds no recording of a person.
+those of the catalogues (`prompt.<name>`), the `.txt` files of the sample lessons and the sample
+course; run it after changing one: `.venv/bin/python tools/sounds.py`. Only what this script made
+ships: tones computed here, and the speech of espeak-ng's formant synthesiser, which holds no
+recording of a person.
 """  # noqa: INP001 - a script beside the package
 
 import io
@@ -18,6 +19,8 @@ import soundfile
 import soxr
 from pypinyin import Style, lazy_pinyin
 
+from etude.authoring.reading import read_material
+from etude.authoring.samples import sample
 from etude.cli.app import run
 from etude.i18n import LOCALES, text
 from etude.practice.prompts import SOUNDS, sound_name
@@ -26,6 +29,8 @@ from etude.speech.audio import Pcm
 from etude.speech.loudness import measure
 
 PACKAGE: Final = Path(__file__).parents[1] / "src" / "etude" / "practice"
+COURSES: Final = PACKAGE.parent / "authoring" / "samples"
+SPOKEN_COURSE: Final = "everyday-english.txt"
 RATE: Final = 24_000
 AUDIBLE: Final = 0.005
 LOUDNESS_LUFS: Final = -20.0
@@ -87,6 +92,29 @@ def padded(wave: Wave) -> Wave:
     return np.concatenate([silence, wave, silence])
 
 
+def write_clip(path: Path, words: Wave, level: float) -> None:
+    """Write what was spoken as an MP3; the higher the level, the smaller."""
+    soundfile.write(
+        path,
+        padded(levelled(words)),
+        RATE,
+        format="MP3",
+        subtype="MPEG_LAYER_III",
+        bitrate_mode="CONSTANT",  # libsndfile's decoder complains of its own variable rate
+        compression_level=level,
+    )
+
+
+def make_course() -> None:
+    """Write the recordings of the sample course whose sentences are English, by their number."""
+    syllabus = read_material([sample(SPOKEN_COURSE)])
+    folder = COURSES / Path(SPOKEN_COURSE).stem
+    folder.mkdir(exist_ok=True)
+    sentences = [fact.text for unit in syllabus.units for fact in unit.sentences]
+    for number, words in enumerate(sentences, 1):
+        write_clip(folder / f"{number:02}.mp3", spoken(words, "en"), 0.9)
+
+
 def make_prompts() -> None:
     """Write `sounds/<prompt>.<locale>.ogg`."""
     for prompt in Prompt:
@@ -104,16 +132,7 @@ def make_lessons() -> None:
     for path in texts:
         app_id = path.relative_to(samples).parts[0]
         words = spoken(path.read_text("utf-8"), LANGUAGE_OF_APP.get(app_id, "en"))
-        wave = padded(levelled(words))
-        soundfile.write(
-            path.with_suffix(".mp3"),
-            wave,
-            RATE,
-            format="MP3",
-            subtype="MPEG_LAYER_III",
-            bitrate_mode="CONSTANT",  # libsndfile's decoder complains of its own variable rate
-            compression_level=0.8,
-        )
+        write_clip(path.with_suffix(".mp3"), words, 0.8)
     for folder in sorted({path.parent for path in texts}):
         if run(["lesson", "build", str(folder)]):
             raise SystemExit(1)
@@ -122,3 +141,4 @@ def make_lessons() -> None:
 if __name__ == "__main__":
     make_prompts()
     make_lessons()
+    make_course()

@@ -7,7 +7,7 @@ not a worker runs; with `--no-wait` it is left to the worker.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 import typer
@@ -17,15 +17,22 @@ from etude.authoring.authors import Voice
 from etude.authoring.courses import Courses
 from etude.authoring.errors import MaterialUnknownError, MaterialUnreadableError
 from etude.authoring.material import Material
-from etude.authoring.records import RUN, Course, CourseRequest, CourseStatus, SoundFile
-from etude.authoring.samples import SAMPLES, sample
+from etude.authoring.records import (
+    RUN,
+    AuthorName,
+    Course,
+    CourseRequest,
+    CourseStatus,
+    SoundFile,
+)
+from etude.authoring.samples import SAMPLES, recordings, sample
 from etude.cli import exits, terminal
 from etude.cli.course_making import course_voice, courses_here, runs_here
+from etude.cli.course_showing import Shown, call_row, show_course
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, show, with_database
 from etude.courseware import catalogue
 from etude.courseware.publishers import publisher_for, remote_publisher
-from etude.i18n import text
 from etude.jobs import Pace, Runner
 from etude.people.records import HOST
 from etude.practice.assignments.published_scenes import withdraw_unpinned
@@ -37,6 +44,8 @@ app = typer.Typer()
 _TEXTS: Final = frozenset({".md", ".markdown", ".txt"})
 _SOUNDS: Final = frozenset({".mp3", ".wav", ".ogg", ".flac"})
 _LOOK_EVERY_S: Final = 0.1
+OWNER: Final = "host"
+"""Whoever sits at this machine: courses made here draw on one quota."""
 CourseArgument = Annotated[str, typer.Argument(metavar="COURSE")]
 ModuleArgument = Annotated[int, typer.Argument(metavar="MODULE", help="From 0.")]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Work until it is done.")]
@@ -49,7 +58,16 @@ def create(  # noqa: PLR0913 - the command's options
         list[Path] | None, typer.Argument(help="Files, or folders of NN.txt and NN.mp3.")
     ] = None,
     *,
-    title: Annotated[str, typer.Option(help="Of the course; else the material's own.")] = "",
+    title: Annotated[
+        str, typer.Option("--title", "--about", help="The title; for a model, what it is about.")
+    ] = "",
+    author: Annotated[
+        str, typer.Option(help="outline (by rule), or llm (asks a model).")
+    ] = "outline",
+    web_search: Annotated[bool, typer.Option("--web-search", help="Let llm search first.")] = False,
+    pictures: Annotated[
+        bool, typer.Option("--pictures", help="Let llm have pictures made.")
+    ] = False,
     language: Annotated[str | None, typer.Option(help="en or zh-CN; else by its letters.")] = None,
     use_sample: Annotated[
         str | None, typer.Option("--sample", help="A sample that ships: " + ", ".join(SAMPLES))
@@ -62,18 +80,22 @@ def create(  # noqa: PLR0913 - the command's options
     """Plan a course from material; its framework then waits for `etude course start`."""
     if language not in {None, "en", "zh-CN"}:
         raise typer.BadParameter(str(language), param_hint="--language")
+    if author not in get_args(AuthorName):
+        raise typer.BadParameter(author, param_hint="--author")
     if use_sample is not None and use_sample not in SAMPLES:
         raise typer.BadParameter(use_sample, param_hint="--sample")
     files = _files(material or [])
     texts = [_text(path) for path in files if path.suffix.lower() in _TEXTS]
     texts += [sample(use_sample)] if use_sample else []
-    recordings = [path for path in files if path.suffix.lower() in _SOUNDS]
+    recorded = {
+        path.name: path.read_bytes() for path in files if path.suffix.lower() in _SOUNDS
+    } | (recordings(use_sample) if use_sample else {})
 
     async def act(courses: Courses, here: Local, settings: Settings) -> Course:
         blobs = Blobs(settings.blobs, here.clock)
         sounds = [
-            SoundFile(name=path.name, sha256=(await blobs.put_bytes(path.read_bytes())).sha256)
-            for path in recordings
+            SoundFile(name=name, sha256=(await blobs.put_bytes(content)).sha256)
+            for name, content in recorded.items()
         ]
         request = CourseRequest(
             requirement=title,
@@ -81,8 +103,10 @@ def create(  # noqa: PLR0913 - the command's options
             sounds=tuple(sounds),
             language=language,  # type: ignore[arg-type]  # checked above
             narrated=narrated,
+            web_search=web_search,
+            image_generation=pictures,
         )
-        return await courses.create(request, "host")
+        return await courses.create(request, OWNER, author)  # type: ignore[arg-type]  # checked above
 
     _act(act, data, wait=wait, as_json=as_json)
 
@@ -112,6 +136,25 @@ def status(
         return await courses.get(course)
 
     _act(act, data, wait=False, as_json=as_json)
+
+
+@app.command()
+def calls(
+    course: CourseArgument,
+    *,
+    answers: Annotated[bool, typer.Option("--answers", help="With what was answered.")] = False,
+    data: DataOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """List what models were asked for a course, with tokens and cost."""
+    settings = settings_for("course", data)
+
+    async def act(here: Local) -> list[dict[str, Any]]:
+        courses = courses_here(settings, here.database, here.clock, None)
+        found = await courses.calls(course, answers=answers)
+        return [call_row(one, answers=answers) for one in found]
+
+    show(with_database("course", data, act), as_json=as_json)
 
 
 @app.command()
@@ -278,18 +321,19 @@ def _act(act: Act, data: Path | None, *, wait: bool, as_json: bool) -> None:
     settings = settings_for("course", data)
     with course_voice(settings) as voice:
 
-        async def whole(here: Local) -> tuple[Course, tuple[str, ...], publication.Standing]:
+        async def whole(here: Local) -> Shown:
             courses = courses_here(settings, here.database, here.clock, voice)
             course = await act(courses, here, settings)
             if wait:
                 course = await _finished(courses, course, here, settings, voice)
             target = publisher_for(settings, here.database, here.clock).target
             standing = await publication.standing(courses, course, target)
-            return course, await courses.silent(course), standing
+            silent, account = await courses.silent(course), await courses.account(course)
+            return Shown(course, silent, standing, account)
 
-        course, silent, standing = with_database("course", data, whole)
-    _show(course, silent, standing, as_json=as_json)
-    if course.status is CourseStatus.FAILED:
+        shown = with_database("course", data, whole)
+    show_course(shown, as_json=as_json)
+    if shown.course.status is CourseStatus.FAILED:
         raise typer.Exit(exits.REFUSED)
 
 
@@ -307,48 +351,6 @@ async def _finished(
     finally:
         await runner.stop()
     return course
-
-
-def _show(
-    course: Course, silent: Sequence[str], standing: publication.Standing, *, as_json: bool
-) -> None:
-    modules = [
-        {"index": one.index, "status": one.status, "classroom_id": one.classroom_id}
-        for one in course.modules
-    ]
-    told = {
-        "course_id": course.course_id,
-        "status": course.status,
-        "title": course.title,
-        "error_code": course.error_code,
-        "published_version": standing.version,
-        "published_to": standing.target or None,
-        "drifted_modules": list(standing.drifted),
-        "silent_sentences": list(silent),
-    }
-    if as_json:
-        terminal.print_json(told | {"modules": modules})
-        return
-    terminal.print_text(f"{course.course_id}\t{course.status}\t{course.title}")
-    titles = (
-        {one.module_id: one.title for one in course.framework.modules} if course.framework else {}
-    )
-    for module in course.modules:
-        line = f"  {module.index}\t{module.status}\t{titles.get(module.module_id, '')}"
-        terminal.print_text(line + (f"\t{module.error_code}" if module.error_code else ""))
-    locale = terminal.locale()
-    if course.status is CourseStatus.FRAMEWORK_READY:
-        if silent:
-            told_of = text("cli.course.silent", locale, count=len(silent), first=silent[0])
-            terminal.print_note(told_of)
-        terminal.print_note(text("cli.course.confirm", locale, course=course.course_id))
-    if standing.version is not None:
-        where = f" → {standing.target}" if standing.target else ""
-        line = text("cli.course.published", locale, version=standing.version)
-        terminal.print_text(line + where)
-        if standing.drifted:
-            listed = ", ".join(map(str, standing.drifted))
-            terminal.print_note(text("cli.course.drifted", locale, modules=listed))
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
