@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import AsyncIterator, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -101,7 +101,11 @@ async def run(settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def open_gateway(
-    settings: Settings, clock: Clock | None = None, ids: Ids | None = None
+    settings: Settings,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    *,
+    stepped: Callable[[float], None] = lambda _: None,
 ) -> AsyncIterator[Gateway]:
     """Start every part of a gateway, and stop them in reverse.
 
@@ -109,6 +113,7 @@ async def open_gateway(
         settings: ports, folders, where web is.
         clock: wall-clock and monotonic time; the latter must be the event loop's.
         ids: of sessions, connections and credentials.
+        stepped: see `practice_factory`.
     """
     clock, ids = clock or SystemClock(), ids or RandomIds()
     async with contextlib.AsyncExitStack() as stack:
@@ -126,7 +131,9 @@ async def open_gateway(
             settings.gateway / KNOWN_ASSIGNMENTS, clock, known.learner_of
         )
         courses = _courses(settings, stack, assignments)
-        practice = await _practice(settings, stack, known, assignments, recorder, courses)
+        practice = await _practice(
+            settings, stack, known, assignments, recorder, courses, stepped=stepped
+        )
         devices = await _devices(settings, stack, provisioning, practice, ids)
         link = await _link(settings, stack, provisioning, devices, assignments, clock)
         http_port = await _serve_http(settings, stack, provisioning, clock, devices.port)
@@ -188,6 +195,8 @@ async def _practice(
     assignments: KnownAssignments,
     recorder: Recorder,
     courses: CourseSupply,
+    *,
+    stepped: Callable[[float], None],
 ) -> PracticeFactory:
     clips = ClipCache(settings.clips)
     lessons = Lessons(settings.lessons, clips)
@@ -205,6 +214,7 @@ async def _practice(
         speech=gateway_speech.opened(settings, stack),
         ask=gateway_speech.asked(settings, stack),
         courses=courses,
+        stepped=stepped,
     )
 
 

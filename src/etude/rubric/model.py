@@ -16,7 +16,16 @@ Aggregate = Literal["confidence_weighted_mean", "minimum", "latest", "best"]
 Better = Literal["higher", "lower"]
 Level = Literal["L0", "L1", "L2"]
 Unit = Literal[
-    "ratio", "count", "s", "ms", "per_minute", "cm", "bpm", "words_per_s", "characters_per_s"
+    "ratio",
+    "points",
+    "count",
+    "s",
+    "ms",
+    "per_minute",
+    "cm",
+    "bpm",
+    "words_per_min",
+    "characters_per_min",
 ]
 
 NAME: Final = r"^[a-z][a-z0-9_]{0,63}$(?!\n)"

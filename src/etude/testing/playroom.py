@@ -230,25 +230,7 @@ class Playroom:
         """Make keys and people, bind every toy; return an operator's token."""
         wish = Wish(operator="operator", password="not a secret", device="unused")  # noqa: S106 - a test's
         await set_up(self.settings, wish, lambda _: None, Files(), SystemClock())
-        now = SystemClock().now()
-        async with (
-            await Database.open(self.settings.database_url, connections=1) as database,
-            database.transaction() as work,
-        ):
-            for number, own in enumerate(self._owns):
-                pending = PendingBinding(
-                    code=f"{number:06}",
-                    device_id=own.device_id,
-                    client_id=FakeDevice(own.device_id).client_id,
-                    board="",
-                    version="",
-                    expires_us=to_us(now + MAX_LIFE),
-                )
-                await note_code(work, pending, now)
-                wanted = BindRequest(code=pending.code)
-                await bind_device(work, wanted, actor=HOST, now=now)
-            request = TokenRequest(kind="service", principal_id="watcher", scopes=(Scope.OPERATE,))
-            return (await create_token(work.connection, request, now)).text
+        return await bound(self.settings, [own.device_id for own in self._owns])
 
     def _until_healthy(self, url: str, process: ForkedProcess) -> None:
         until_s = time.monotonic() + PATIENCE_S
@@ -261,6 +243,28 @@ class Playroom:
             if time.monotonic() > until_s or not process.running():
                 raise TimeoutError(process.log_text())
             time.sleep(0.02)
+
+
+async def bound(settings: Settings, device_ids: Sequence[str]) -> str:
+    """Bind simulated devices, as typing their codes does; return an operator's token."""
+    now = SystemClock().now()
+    async with (
+        await Database.open(settings.database_url, connections=1) as database,
+        database.transaction() as work,
+    ):
+        for number, device_id in enumerate(device_ids):
+            pending = PendingBinding(
+                code=f"{number:06}",
+                device_id=device_id,
+                client_id=FakeDevice(device_id).client_id,
+                board="",
+                version="",
+                expires_us=to_us(now + MAX_LIFE),
+            )
+            await note_code(work, pending, now)
+            await bind_device(work, BindRequest(code=pending.code), actor=HOST, now=now)
+        request = TokenRequest(kind="service", principal_id="watcher", scopes=(Scope.OPERATE,))
+        return (await create_token(work.connection, request, now)).text
 
 
 def _sentences(prompts: Prompts) -> Iterator[tuple[str, tuple[bytes, ...]]]:
