@@ -7,7 +7,7 @@ it looks at is what any client sees: the answers that came, and the sessions rea
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,9 +58,15 @@ class Figures(msgspec.Struct, kw_only=True):
 class KillableServer:
     """`etude web` on an installation, from a nursery: it is back a moment after a kill."""
 
-    def __init__(self, nursery: Nursery, installation: Installation) -> None:
-        """Start nothing yet."""
+    def __init__(
+        self,
+        nursery: Nursery,
+        installation: Installation,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start nothing yet; `environment` are further variables."""
         self.installation = installation
+        self.environment = dict(environment or {})
         self._nursery = nursery
         self._port = free_port()
         self._process: ForkedProcess | None = None
@@ -90,6 +96,7 @@ class KillableServer:
                 "ETUDE_PORT": str(self._port),
                 "ETUDE_LOG_FORMAT": "json",
                 "ETUDE_CRASH_AT": crash_at,
+                **self.environment,
             },
         )
         deadline = time.monotonic() + DEADLINE_S
@@ -103,6 +110,10 @@ class KillableServer:
     def pid(self) -> int:
         """Process id of the process that was started last."""
         return self._started().pid
+
+    def log_text(self) -> str:
+        """Return what it, and other servers of its nursery, wrote to stderr."""
+        return self._started().log_text()
 
     def kill(self) -> None:
         """`kill -9`; ended already, nothing happens."""

@@ -1,4 +1,7 @@
-"""A network that breaks at the worst moment: the server has the request, its answer never comes."""
+"""A network that breaks at the worst moment.
+
+The server has the request and its answer never comes, or a large request ends in the middle.
+"""
 
 import contextlib
 import socket
@@ -25,6 +28,7 @@ class Relay:
         self._listener = listen("127.0.0.1", 0)
         self._listener.setblocking(True)  # noqa: FBT003 - the socket's own signature
         self._lose = threading.Event()
+        self._left: int | None = None
         self.answers_lost = 0
 
     @property
@@ -35,6 +39,10 @@ class Relay:
     def lose_next_answer(self) -> None:
         """Break the connection when the server's next answer begins to arrive."""
         self._lose.set()
+
+    def cut_after(self, size: int | None) -> None:
+        """Break a connection once so many bytes of it were passed on; None = let them be."""
+        self._left = size
 
     def __enter__(self) -> Self:
         """Pass connections on."""
@@ -64,7 +72,7 @@ class Relay:
             contextlib.suppress(OSError),  # either partner may go at any time
             socket.create_connection(("127.0.0.1", self._target)) as server,
         ):
-            threading.Thread(target=_pump, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._pump, args=(client, server), daemon=True).start()
             while answer := server.recv(_BLOCK_BYTES):
                 if self._lose.is_set():
                     self._lose.clear()
@@ -73,9 +81,14 @@ class Relay:
                     return
                 client.sendall(answer)
 
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # either partner may go at any time
-        while block := source.recv(_BLOCK_BYTES):
-            target.sendall(block)
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+        passed = 0
+        with contextlib.suppress(OSError):  # either partner may go at any time
+            while block := source.recv(_BLOCK_BYTES):
+                passed += len(block)
+                if self._left is not None and passed > self._left:
+                    source.shutdown(socket.SHUT_RDWR)
+                    target.shutdown(socket.SHUT_RDWR)
+                    return
+                target.sendall(block)
         target.shutdown(socket.SHUT_WR)
