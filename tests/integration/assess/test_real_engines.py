@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 
+from etude.assess.listening import Heard
 from etude.assess.metrics import Metric, load_methods
 from etude.assess.pooled import PooledEngines
 from etude.assess.spoken_methods import own_engines
@@ -105,3 +106,33 @@ def test_chinese_has_no_pronunciation_yet(spoken: Pcm, pool: PooledEngines) -> N
         one.method: one for one in assess_turn(turn, load_methods(), heard, floats(spoken), RATE)
     }
     assert {found[name].detail["reason"] for name in SPOKEN} == {"no_engine"}
+
+
+def test_alone_or_under_load_in_any_worker_the_same_lines(spoken: Pcm) -> None:
+    """Two processes, many turns at once, in any order: each turn has the lines it has alone."""
+    texts = {step: (RIGHT, WRONG, f"{RIGHT} {WRONG}")[step % 3] for step in range(12)}
+    gains = {step: 1 - 0.07 * (step % 4) for step in texts}
+
+    def lines(step: int, heard: Heard, sound: Pcm) -> list[bytes]:
+        turn = Turn(step_index=step, expected_text=texts[step])
+        found = assess_turn(turn, load_methods(), heard, floats(sound), RATE)
+        return [event_line("s", step, 0.0, one) for one in found]
+
+    sounds = {step: from_floats(gain * floats(spoken), RATE) for step, gain in gains.items()}
+    alone = {
+        step: lines(step, own_engines().hear(texts[step], floats(sound), RATE), sound)
+        for step, sound in sounds.items()
+    }
+
+    async def crowd(engines: PooledEngines) -> dict[int, list[bytes]]:
+        heard = await asyncio.gather(
+            *(engines.hear(texts[step], sounds[step]) for step in reversed(texts))
+        )
+        return {
+            step: lines(step, one, sounds[step])
+            for step, one in zip(reversed(texts), heard, strict=True)
+        }
+
+    with SpeechPool(SpeechOptions(), processes=2) as several:
+        for _ in range(2):  # nothing of an earlier turn is left in an engine
+            assert asyncio.run(crowd(PooledEngines(several))) == alone
