@@ -74,3 +74,15 @@ class SimulationFailedError(UnavailableError):
     """A simulated device could not connect."""
 
     code = "SIMULATION_FAILED"
+
+
+class BrowserMissingError(UnavailableError):
+    """Pages are to be looked at, and this machine has no browser for it."""
+
+    code = "BROWSER_MISSING"
+
+
+class BrowserFailedError(UnavailableError):
+    """The browser did not show the pages."""
+
+    code = "BROWSER_FAILED"

@@ -53,6 +53,7 @@ from etude.clock import RandomIds
 from etude.files import armed
 from etude.jobs import JobState, find
 from etude.jobs.claims import Claims
+from etude.jobs.tables import job as job_rows
 from etude.people.erasure import erase_learner
 from etude.people.errors import LearnerErasedError
 from etude.people.learner_data import LearnerDataRegistry
@@ -209,7 +210,8 @@ def test_a_text_becomes_a_classroom(desk: Desk) -> None:
         job = await desk.jobs.get(STAFF, job.job_id)
         assert (job.status, job.step, job.progress) == ("succeeded", "completed", 100)
         stored = await desk.shelf.read(STAFF, job.classroom_id)
-        assert job.scenes_made == len(stored.classroom.scenes) == len(job.outline.scenes)  # type: ignore[union-attr]
+        assert job.outline is not None
+        assert job.scenes_made == len(stored.classroom.scenes) == len(job.outline.scenes)
         listed = await desk.shelf.listed(STAFF, cursor=None, limit=10)
         assert [(one.classroom_id, one.origin) for one in listed.items] == [
             (job.classroom_id, "generated")
@@ -514,9 +516,7 @@ def test_a_lost_worker_is_said(desk: Desk) -> None:
     async def go() -> None:
         job = await desk.jobs.create(LessonRequest(requirement=TEXT), STAFF)
         async with desk.database.transaction() as work:
-            from etude.jobs.tables import job as rows  # noqa: PLC0415 - the test's own stroke
-
-            await work.connection.execute(rows.update().values(state=JobState.DEAD))
+            await work.connection.execute(job_rows.update().values(state=JobState.DEAD))
         found = await desk.jobs.get(STAFF, job.job_id)
         assert (found.status, found.error_code) == ("failed", "CLASSROOM_WORKER_LOST")
 
@@ -613,9 +613,11 @@ def test_removal(desk: Desk) -> None:
 
         with armed(crash), pytest.raises(CrashError):
             await desk.shelf.remove(STAFF, job.classroom_id)
-        assert desk.left() == []
         with pytest.raises(ClassroomUnknownError):
             await desk.shelf.read(STAFF, job.classroom_id)
+        assert (await desk.shelf.listed(HOST, cursor=None, limit=10)).items == ()
+        await desk.tidy()
+        assert desk.left() == []
 
     desk.run(go())
 

@@ -26,8 +26,10 @@ def test_operate_is_everything_for_an_operator() -> None:
 
 @pytest.mark.parametrize("kind", ["device", "learner"])
 def test_a_device_or_learner_can_never_operate(kind: PrincipalKind) -> None:
-    """A device and a learner hold the scopes of their own sessions at most."""
-    assert allowed_scopes(kind) == {Scope.SESSIONS_READ, Scope.SESSIONS_WRITE}
+    """They hold the scopes of their own sessions at most; a learner also of own classrooms."""
+    own = {Scope.SESSIONS_READ, Scope.SESSIONS_WRITE}
+    assert allowed_scopes(kind) - {Scope.CLASSROOMS_WRITE} == own
+    assert (Scope.CLASSROOMS_WRITE in allowed_scopes(kind)) == (kind == "learner")
     with pytest.raises(ScopeNotAllowedError):
         check_scopes(["operate"], kind)
     assert effective_scopes(["operate", "sessions:read"], kind) == {"sessions:read"}

@@ -230,8 +230,12 @@ class Shelf:
             raise ClassroomInCourseError(classroom=classroom_id, course=course)
         if classroom_id not in await asyncio.to_thread(self._library.ids):
             raise ClassroomUnknownError(classroom=classroom_id)
+        if record is not None:
+            gone_us = to_us(self._clock.now())
+            async with self._database.transaction() as work:
+                await repository.set_record(work, record.classroom_key, removed_us=gone_us)
+            crash_point("authoring.classroom.removed")
         await asyncio.to_thread(self._library.remove, classroom_id)
-        crash_point("authoring.classroom.removed")
         if record is not None:
             async with self._database.transaction() as work:
                 await repository.remove_record(work, record.classroom_key)
