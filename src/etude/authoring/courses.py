@@ -27,6 +27,8 @@ from etude.authoring.errors import (
 )
 from etude.authoring.framework import framework_from
 from etude.authoring.model import ledger
+from etude.authoring.model.accounts import Account, account_of
+from etude.authoring.model.ledger import Call
 from etude.authoring.outline.planning import module_id
 from etude.authoring.records import (
     RUN,
@@ -122,6 +124,17 @@ class Courses:
         """Return the places of sentences that will have no sound, if its author is still here."""
         author = self._authors.get(course.author)
         return () if author is None else await asyncio.to_thread(author.silent, course.request)
+
+    async def account(self, course: Course) -> Account | None:
+        """Return what a course has cost; None if no model was asked for it."""
+        async with self.database.read() as connection:
+            return await account_of(connection, course.subject)
+
+    async def calls(self, course_id: str, *, answers: bool = False) -> list[Call]:
+        """Return what was asked for a course, oldest first; raises `CourseUnknownError`."""
+        async with self.database.read() as connection:
+            course = await repository.load(connection, course_id)
+            return await ledger.calls_of(connection, course.subject, answers=answers)
 
     async def edit(self, course_id: str, revision: int, value: Mapping[str, Any]) -> Course:
         """Replace the framework; only while it waits for confirmation.

@@ -61,13 +61,9 @@ def create(  # noqa: PLR0913 - the command's options
     title: Annotated[
         str, typer.Option("--title", "--about", help="The title; for a model, what it is about.")
     ] = "",
-    author: Annotated[
-        str, typer.Option(help="outline (by rule), or llm (asks a model).")
-    ] = "outline",
+    author: Annotated[str, typer.Option(help="outline, or llm: asks a model.")] = "outline",
     web_search: Annotated[bool, typer.Option("--web-search", help="Let llm search first.")] = False,
-    pictures: Annotated[
-        bool, typer.Option("--pictures", help="Let llm have pictures made.")
-    ] = False,
+    pictures: Annotated[bool, typer.Option("--pictures", help="Let llm make pictures.")] = False,
     language: Annotated[str | None, typer.Option(help="en or zh-CN; else by its letters.")] = None,
     use_sample: Annotated[
         str | None, typer.Option("--sample", help="A sample that ships: " + ", ".join(SAMPLES))

@@ -111,6 +111,7 @@ class FakeModel:
         usual: what is played after the script; it may be made from the request.
         asked: every request, in order.
         arrived: is released for each request.
+        hung: is released when a `Hangs` has said its words.
         left: is released when whoever asked closes the connection before the end of `Hangs`.
     """
 
@@ -124,6 +125,7 @@ class FakeModel:
         self.usual: Part | Callable[[Asked], Part] = usual or Says("All right.")
         self.asked: list[Asked] = []
         self.arrived = threading.Semaphore(0)
+        self.hung = threading.Semaphore(0)
         self.left = threading.Semaphore(0)
         self._stopped = threading.Event()
         self._guard = threading.Lock()
@@ -188,6 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
             case Hangs():
                 if asked.streamed:
                     self._stream([_chunk(asked.body["model"], part.words)], end=False)
+                model.hung.release()
                 self._wait_for_leaving(model)
                 self.close_connection = True
             case Cuts() if asked.streamed:

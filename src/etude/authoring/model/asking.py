@@ -81,11 +81,17 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded answer of a model; `cut` where its longest length ended it."""
+    """A recorded answer of a model.
+
+    Attributes:
+        cut: its longest length ended it.
+        accepted: it passed every check before.
+    """
 
     call_key: int = 0
     text: str
     cut: bool = False
+    accepted: bool = False
 
 
 class Desk(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -158,7 +164,7 @@ class Asking:
         question = _question(stage, model, sent, most, _micro(price, most))
         kept = await self._asked(question, once, RETRIES)
         said = msgspec.json.decode(kept.answer, type=Said)
-        return msgspec.structs.replace(said, call_key=kept.call_key)
+        return msgspec.structs.replace(said, call_key=kept.call_key, accepted=kept.accepted)
 
     async def fetch(
         self,
@@ -198,6 +204,8 @@ class Asking:
 
     async def accept(self, said: Said) -> None:
         """Note that an answer passed every check, so that it may serve later runs, too."""
+        if said.accepted:
+            return
         async with self._desk.database.transaction() as work:
             await self._seat.fence(work)
             await ledger.accept(work, said.call_key)

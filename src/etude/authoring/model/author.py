@@ -18,6 +18,7 @@ from etude.authoring.errors import CourseVoiceMissingError
 from etude.authoring.framework import CourseFramework
 from etude.authoring.material import Language
 from etude.authoring.model import ledger, prompts
+from etude.authoring.model.accounts import SEARCH
 from etude.authoring.model.answers import by_contract, fenced
 from etude.authoring.model.asking import Asking, Desk, require_quota
 from etude.authoring.model.errors import CourseRequestEmptyError, SearchFailedError
@@ -39,7 +40,6 @@ FRAMEWORK_TOKENS: Final = 16_000
 _MATERIAL: Final = 50_000
 _QUERY: Final = 200
 _SEARCHES: Final = 1
-SEARCH: Final = "search"
 
 log: Final = structlog.get_logger("etude.authoring")
 

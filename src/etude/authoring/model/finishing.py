@@ -2,18 +2,17 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import msgspec
 
 from etude.authoring.authors import Voice
-from etude.authoring.draft_sounds import DraftSounds, Recording
-from etude.authoring.material import Fact, Ref
+from etude.authoring.draft_sounds import DraftSounds, Recording, Speak
+from etude.authoring.material import Fact, Language, Ref
 from etude.authoring.model.errors import ModelAnswerRefusedError
 from etude.authoring.model.writing import Brief, Written
 from etude.authoring.outline.module import classroom_of
 from etude.authoring.outline.practice import LISTEN_RATIO, rubric_for
-from etude.authoring.wording import key
+from etude.authoring.wording import key, language_of
 from etude.classroom.actions import Action, Speech
 from etude.classroom.errors import ClassroomInvalidError
 from etude.classroom.library import Draft
@@ -38,11 +37,21 @@ def finish(
     Raises:
         ModelAnswerRefusedError: it breaks a rule of classrooms or a gate of publishing.
     """
-    speak = None if voice is None else partial(voice.speak, language=brief.language)
+    speak = None if voice is None else _speaker(voice, brief.language)
     sounds = DraftSounds(recording, brief.order.request.sounds, draft, speak, stop)
     scenes = tuple(_scenes(brief, written, sounds))
     made = classroom_of(brief.lesson(), scenes, brief.order.classroom_id, brief.order.created_at)
     return _gated(made, draft)
+
+
+def _speaker(voice: Voice, language: Language) -> Speak:
+    """Return what speaks each text in its own language: a course may teach another one's words."""
+
+    def speak(words: str) -> tuple[bytes, int]:
+        own = language_of(words)
+        return voice.speak(words, own if voice.knows(own) else language)
+
+    return speak
 
 
 def _gated(made: Classroom, draft: Draft) -> Classroom:

@@ -50,6 +50,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     call_key: int
     answer: bytes
+    accepted: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +95,11 @@ async def kept(connection: AsyncConnection, seat: Seat, stage: str, sha: str) ->
         _c.state == "answered",
     )
     may = or_(_c.run_id == seat.run_id, and_(_c.accepted, ~_c.retired))
-    wanted = select(_c.call_key, _c.answer).where(same, may).order_by(_c.call_key.desc()).limit(1)
-    row = (await connection.execute(wanted)).first()
-    return None if row is None else Kept(call_key=row.call_key, answer=row.answer)
+    wanted = select(_c.call_key, _c.answer, _c.accepted).where(same, may)
+    row = (await connection.execute(wanted.order_by(_c.call_key.desc()).limit(1))).first()
+    if row is None:
+        return None
+    return Kept(call_key=row.call_key, answer=row.answer, accepted=row.accepted)
 
 
 async def begin(work: UnitOfWork, seat: Seat, question: Question, now: datetime) -> int:
@@ -207,6 +210,16 @@ async def found_by(connection: AsyncConnection, subject: str, stage: str) -> lis
     )
     rows = await connection.execute(wanted.order_by(_c.call_key.desc()))
     return [row.answer for row in rows]
+
+
+async def failure_of(connection: AsyncConnection, subject: str, stage: str) -> str | None:
+    """Return the code of the last failure of a stage."""
+    wanted = select(_c.error_code).where(
+        _c.subject == subject, _c.stage == stage, _c.state == "failed"
+    )
+    found = await connection.execute(wanted.order_by(_c.call_key.desc()).limit(1))
+    code: str | None = found.scalar_one_or_none()
+    return code
 
 
 def _call(row: Row[Any], *, answers: bool) -> Call:
