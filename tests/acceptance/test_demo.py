@@ -22,10 +22,18 @@ def demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
-    """13 events, each stored once although sent twice; 8 turns of two toys, none of them scored."""
+    """13 events, each stored once although sent twice; a course of 4 lessons, pinned; 10 turns."""
     ended = demo(tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout) == {
+    told = json.loads(ended.stdout)
+    course = told.pop("course")
+    manifest = course["manifest"]
+    assert (manifest["schemaVersion"], course["loaded"]) == (2, 4)
+    assert [one["index"] for one in manifest["modules"]] == [0, 1, 2, 3]
+    assert all(one["contentHash"].startswith("sha256:") for one in manifest["modules"])
+    # How many depends on what speech engines are installed here.
+    assert told["practice"].pop("metrics") >= 0
+    assert told == {
         "sessions": 1,
         "events": 13,
         "duplicates_skipped": 13,
@@ -36,14 +44,18 @@ def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
                 "cleanup": {"positive": 0, "uncertain": 0, "issue": 0},
             }
         },
-        "practice": {"turns": 8, "metrics": 0},
+        "practice": {"turns": 10},
         "report": {"revision": 1, "overall_score": 89},
     }
     assert json.loads((tmp_path / "demo" / "summary.json").read_text()) == json.loads(ended.stdout)
     assert "kill -9" in ended.stderr
-    assert "8 turns are stored" in ended.stderr
+    assert "10 turns are stored" in ended.stderr
+    assert "Traceback" not in ended.stderr
     assert not (tmp_path / "real").exists()
     assert "Violin basics" in (tmp_path / "demo" / "report.html").read_text()
+    practised = (tmp_path / "demo" / "practice.html").read_text()
+    assert "From the course module “Good morning”, version 1: Listen and read aloud" in practised
+    assert manifest["modules"][0]["contentHash"] in practised
     card = (tmp_path / "demo" / "card.html").read_text()
     assert "What went well" in card
     assert "89" not in card  # a card has no score

@@ -1,11 +1,13 @@
-"""`etude demo`: the main loop on real input, with a crash and a lost network on the way.
+"""`etude demo`: the whole loop on real input, with a crash and a lost network on the way.
 
 Everything is real but the time: processes, files, sockets, kills. The session is the protocol's own
-three minutes of violin practice; it takes no time, because its clock is set by the sample.
+three minutes of violin practice; it takes no time, because its clock is set by the sample. Then a
+course is made of a syllabus, and a toy practises it.
 """
 
 import asyncio
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -17,13 +19,15 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from etude.cli import demo_practice, demo_report, logs, terminal
-from etude.cli.demo_practice import Practised
+from etude.cli import demo_course, demo_practice, demo_report, logs, terminal
+from etude.cli.demo_course import Assigned, Coursed
+from etude.cli.demo_practice import PRACTISING, Practised
 from etude.cli.demo_report import Reported
 from etude.cli.errors import DemoBrokenError, DemoFolderTakenError
 from etude.cli.init import Made, Wish, set_up
 from etude.cli.installation import unusable
 from etude.clock import SystemClock
+from etude.courseware.publish_token import LEAST_TOKEN_BYTES, TOKEN_VARIABLE
 from etude.edge.outbox import Outbox
 from etude.edge.reader import JournalFolder, journal_folders
 from etude.edge.upload_state import UploadState, UploadStatus
@@ -57,6 +61,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     duplicates_skipped: int
     recap: dict[str, Any]
+    course: Coursed | msgspec.UnsetType = msgspec.UNSET
     practice: Practised | msgspec.UnsetType = msgspec.UNSET
     report: Reported | msgspec.UnsetType = msgspec.UNSET
 
@@ -66,7 +71,7 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Folder of what the demo makes.")] = Path("demo"),
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Practise, crash, lose the network, upload, read back; two toys follow a lesson; a report."""
+    """Practise, crash, lose the network, upload; a syllabus becomes a course that a toy plays."""
     began_s = time.monotonic()
     folder = folder.absolute()
     _empty(folder)
@@ -79,14 +84,15 @@ def demo(
     (journal,) = journal_folders(journals)
     shown = recap(journal.events(), locale=terminal.locale())
     _tell_recap(shown)
-    with ServerProcess(data, command="serve") as server:
+    with ServerProcess(data, command="serve", environment=_environment()) as server:
         _tell("serving", url=server.url)
         state = _upload(journals, server.port, token)
         summary = _read_back(server.url, token, journal, shown, state)
-        practised = _practise_on_toys(folder, settings, server.url, reader, started_at)
+        course, assigned = _course(folder, server.url, reader, started_at)
+        practised = _practise_on_toys(folder, settings, server.url, reader, started_at, assigned)
         report = _report(folder, server.url, token, state.session_id, shown)
         server.stop()
-    summary = msgspec.structs.replace(summary, practice=practised, report=report)
+    summary = msgspec.structs.replace(summary, course=course, practice=practised, report=report)
     encoded = msgspec.json.format(msgspec.json.encode(summary), indent=2)
     replace_file(Files(), folder / "summary.json", encoded + b"\n", mode=0o644)
     seconds = round(time.monotonic() - began_s)
@@ -113,9 +119,9 @@ def _clear(folder: Path) -> None:
         raise DemoFolderTakenError(folder=str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
-    for part in ("server", "device", demo_practice.FOLDER):
+    for part in ("server", "device", demo_practice.FOLDER, demo_course.FOLDER):
         shutil.rmtree(folder / part, ignore_errors=True)
-    for name in ("summary.json", demo_report.REPORT, demo_report.CARD):
+    for name in ("summary.json", demo_report.REPORT, demo_report.CARD, demo_course.PAGE):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -209,15 +215,51 @@ def _read_back(
     )
 
 
+def _environment() -> dict[str, str]:
+    """Return what the server is told: it may publish, hears nothing, and is as small as it gets."""
+    return {
+        TOKEN_VARIABLE: secrets.token_urlsafe(LEAST_TOKEN_BYTES),
+        "ETUDE_SPEECH_PROCESSES": "0",
+        "ETUDE_WEB_PROCESSES": "1",
+    }
+
+
+def _course(folder: Path, url: str, token: str, since: datetime) -> tuple[Coursed, Assigned]:
+    """Make a course of a syllabus, publish it, load it back, assign its first lesson."""
+    course_id, version, manifest = demo_course.publish_course(url, token)
+    loaded = demo_course.load_modules(folder, url, manifest)
+    _tell("course", modules=loaded, version=version)
+    assigned = demo_course.assign_module(url, token, course_id, LEARNER, since)
+    _tell("assigned", learner=text("demo.learner", terminal.locale()))
+    return Coursed(manifest=manifest, loaded=loaded), assigned
+
+
 def _practise_on_toys(
-    folder: Path, settings: Settings, url: str, reader: str, began_at: datetime
+    folder: Path,
+    settings: Settings,
+    url: str,
+    reader: str,
+    began_at: datetime,
+    assigned: Assigned,
 ) -> Practised:
     """Let two toys follow their lessons, and say what came of it."""
     logs.configure("error", process="demo")
-    practised = demo_practice.practise(
-        folder, settings, url, token=reader, learner_id=LEARNER, began_at=began_at
+    sessions = demo_practice.practise(
+        folder,
+        settings,
+        url,
+        token=reader,
+        learner_id=LEARNER,
+        began_at=began_at,
+        assigned=assigned,
     )
-    _tell("practised", toys=len(demo_practice.TOYS), turns=practised.turns)
+    practised = demo_practice.counted(url, reader, sessions.values())
+    _tell("practised", toys=len(sessions), turns=practised.turns)
+    session_id = sessions[PRACTISING.device_id]
+    named = demo_course.report_of(folder, url, reader, session_id, assigned)
+    page = folder / demo_course.PAGE
+    words = {name: named[name] for name in ("title", "version", "scene_title")}
+    _tell("practice_reported", page=page, **words)
     return practised
 
 

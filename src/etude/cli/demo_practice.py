@@ -1,4 +1,4 @@
-"""The demo's second part: two toys follow a lesson, one streamed to, one from its card.
+"""The demo's toys: one is streamed what was assigned, one plays a lesson from its card.
 
 The gateway runs in this process, in a loop whose time jumps, so that a lesson takes seconds; its
 sockets, clips, journal and uploads are real, and so are those of the devices. It is set up as a
@@ -8,8 +8,7 @@ gateway on a machine of its own is: a data folder with the server's keys, and wh
 import asyncio
 import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,10 +17,13 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from etude.cli.demo_course import Assigned
+from etude.cli.demo_report import report_when_made
 from etude.cli.errors import DemoBrokenError
 from etude.cli.gateway import Gateway, open_gateway
 from etude.cli.installation import keys_folder
 from etude.clock import to_us
+from etude.net import HttpClient
 from etude.people.bind_codes import note_code
 from etude.people.binding_records import PendingBinding
 from etude.people.bindings import BindRequest, bind_device
@@ -29,6 +31,7 @@ from etude.people.records import HOST
 from etude.people.scopes import Scope
 from etude.people.tokens import TokenRequest, create_token
 from etude.practice.apps import shipped_apps
+from etude.practice.course_lessons import LaidScene
 from etude.practice.lesson_build import check_lesson
 from etude.practice.lesson_install import install_lesson
 from etude.settings import Settings, load
@@ -50,6 +53,7 @@ _LOOK_S: Final = 0.5
 _LONGEST_S: Final = 300.0  # of the loop's time; a lesson takes twenty seconds
 _PATIENCE_S: Final = 120.0  # of real time, for web to tell who is bound
 _PAUSE_S: Final = 0.05
+_SAID: Final = "start practice"
 
 
 class Toy(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,30 +61,24 @@ class Toy(msgspec.Struct, frozen=True, kw_only=True):
 
     device_id: str
     code: str
-    app_id: str
-    task_id: str
-    lesson_id: str
-    has_card: bool
 
 
-TOYS: Final = (
-    Toy(
-        device_id="02:00:00:00:00:01",
-        code="000001",
-        app_id="english_learning",
-        task_id="shadowing",
-        lesson_id="greetings",
-        has_card=False,
-    ),
-    Toy(
-        device_id="02:00:00:00:00:02",
-        code="000002",
-        app_id="chinese_reading",
-        task_id="follow_read",
-        lesson_id="spring_dawn",
-        has_card=True,
-    ),
-)
+PRACTISING: Final = Toy(device_id="02:00:00:00:00:01", code="000001")
+"""Has no card, and practises what its learner was assigned."""
+WITH_CARD: Final = Toy(device_id="02:00:00:00:00:02", code="000002")
+"""Has a lesson on its card."""
+TOYS: Final = (PRACTISING, WITH_CARD)
+_APP, _TASK, _LESSON = "chinese_reading", "follow_read", "spring_dawn"
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """What a toy's learner says to begin, and then reads; the sounds are those of `folder`."""
+
+    toy: Toy
+    entry: str
+    place: str
+    folder: Path
+    parts: tuple[Part, ...]
 
 
 class Practised(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,8 +114,9 @@ def practise(
     token: str,
     learner_id: str,
     began_at: datetime,
-) -> Practised:
-    """Let both toys follow their lessons, and read back what web has of it.
+    assigned: Assigned,
+) -> dict[str, str]:
+    """Let both toys follow their lessons; return the session of each toy, by its id.
 
     Args:
         folder: of the demo; the gateway's own is made in it.
@@ -126,6 +125,7 @@ def practise(
         token: from `furnish`.
         learner_id: as given to `furnish`.
         began_at: when the lessons begin: some minutes ago, for their time jumps ahead.
+        assigned: what the learner was assigned.
 
     Raises:
         DemoBrokenError: a turn is missing, twice, or not what was read; a toy was told a score.
@@ -139,66 +139,99 @@ def practise(
         speech_processes=0,  # its toys' voices are packets without a sound
     )
     shutil.copytree(keys_folder(server.data), keys_folder(settings.data))
-    with ExitStack() as stack:
-        shipped = stack.enter_context(as_file(files("etude.practice") / "sample_lessons"))
-        for toy in TOYS:
-            lesson = shipped / toy.app_id / toy.task_id / "lessons" / toy.lesson_id
-            install_lesson(check_lesson(lesson), settings.lessons, toy.app_id, toy.task_id)
+    place = files("etude.practice") / "sample_lessons" / _APP / _TASK / "lessons" / _LESSON
+    with as_file(place) as shipped:
+        install_lesson(check_lesson(shipped), settings.lessons, _APP, _TASK)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        instances = runner.run(_practise(settings, server_url, token, began_at))
-    for instance in instances:
-        _check(instance, learner_id)
-    return Practised(
-        turns=sum(len(one["turns"]) for one in instances),
-        metrics=sum(len(turn["metrics"]) for one in instances for turn in one["turns"]),
-    )
+        instances = runner.run(_practise(settings, server_url, token, began_at, assigned))
+    for instance in instances.values():
+        _require(instance["learner_id"] == learner_id, "learner")
+    return {device_id: instance["id"] for device_id, instance in instances.items()}
+
+
+def counted(url: str, token: str, sessions: Iterable[str]) -> Practised:
+    """Count what web has of sessions, once they are reported: their metrics are in then."""
+    headers = {"Authorization": f"Bearer {token}"}
+    turns: list[dict[str, Any]] = []
+    with (
+        HttpClient(url, bearer=token) as reports,
+        httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
+    ):
+        for session_id in sessions:
+            report_when_made(reports, f"/api/v1/sessions/{session_id}")
+            turns += _get(client, f"/task/instance/{session_id}")["turns"]
+    return Practised(turns=len(turns), metrics=sum(len(turn["metrics"]) for turn in turns))
 
 
 async def _practise(
-    settings: Settings, url: str, token: str, began_at: datetime
-) -> list[dict[str, Any]]:
+    settings: Settings, url: str, token: str, began_at: datetime, assigned: Assigned
+) -> dict[str, dict[str, Any]]:
     clock = LoopClock(asyncio.get_running_loop(), began_at)
     async with open_gateway(settings, clock) as gateway:
-        await _until_told(gateway)
-        devices = [_device(settings, toy) for toy in TOYS]
+        await _until_told(gateway, settings.course_lessons / assigned.lesson_id)
+        scripts = (_of_course(settings, assigned), _of_card(settings))
+        devices = [_device(settings, script) for script in scripts]
         try:
-            for toy, device in zip(TOYS, devices, strict=True):
-                await _begin(gateway, toy, device)
+            for script, device in zip(scripts, devices, strict=True):
+                await _begin(gateway, script, device)
             instances = await _until_uploaded(url, token)
-            for toy, device in zip(TOYS, devices, strict=True):
-                _require(not list(verdicts(device.texts, _texts(toy.app_id))), "score")
+            for script, device in zip(scripts, devices, strict=True):
+                texts = [part.text for part in script.parts]
+                _check(instances[script.toy.device_id], texts)
+                _require(not list(verdicts(device.texts, iter(texts))), "score")
             return instances
         finally:
             for device in devices:
                 device.scrap()
 
 
-async def _until_told(gateway: Gateway) -> None:
-    """Wait until web has told who is bound. Web is real: the loop's time stands still meanwhile."""
+async def _until_told(gateway: Gateway, lesson: Path) -> None:
+    """Wait until web has told who is bound, and the assigned lesson is there, whole.
+
+    Web is real: the loop's time stands still meanwhile.
+    """
     until_s = time.monotonic() + _PATIENCE_S
-    while not all(gateway.known.is_known(toy.device_id) for toy in TOYS):
+    while True:
+        known = all(gateway.known.is_known(toy.device_id) for toy in TOYS)
+        if known and await asyncio.to_thread(lesson.exists):
+            return
         _require(time.monotonic() < until_s, "link")
         await asyncio.to_thread(time.sleep, _PAUSE_S)
         await asyncio.sleep(_PAUSE_S)
 
 
-def _device(settings: Settings, toy: Toy) -> Watched:
-    place = f"{toy.app_id}/{toy.task_id}/lessons/{toy.lesson_id}"
-    manifest = check_lesson(settings.lessons / place).manifest
-    parts = [
+def _of_course(settings: Settings, assigned: Assigned) -> Script:
+    folder = settings.course_lessons / assigned.lesson_id
+    scene = msgspec.json.decode((folder / "lesson.json").read_bytes(), type=LaidScene)
+    parts = tuple(
+        Part(name=clip.clip, text=clip.text, lasts_ms=clip.duration_ms) for clip in scene.clips
+    )
+    place = f"{assigned.app_id}/{assigned.task_id}/lessons/{assigned.lesson_id}"
+    return Script(toy=PRACTISING, entry=_SAID, place=place, folder=folder, parts=parts)
+
+
+def _of_card(settings: Settings) -> Script:
+    place = f"{_APP}/{_TASK}/lessons/{_LESSON}"
+    folder = settings.lessons / place
+    parts = tuple(
         Part(name=clip.clip, text=clip.text or "", lasts_ms=clip.duration_ms)
-        for clip in manifest.clips
-    ]
+        for clip in check_lesson(folder).manifest.clips
+    )
+    entry = shipped_apps().task(_APP, _TASK).entry_phrases[0]
+    return Script(toy=WITH_CARD, entry=entry, place=place, folder=folder, parts=parts)
+
+
+def _device(settings: Settings, script: Script) -> Watched:
     cache = ClipCache(settings.clips)
-    book = {p.name: cache.encode(settings.lessons / place / p.name).packets for p in parts}
-    on_card = {f"/{place}/{part.name}": part.lasts_ms for part in parts}
-    card = FakeCard(on_card) if toy.has_card else None
-    device = Watched(toy.device_id, card=card, book=ClipBook(book))
-    ActingLearner(device, SCRIPTS["perfect"], parts, Voices())
+    book = {p.name: cache.encode(script.folder / p.name).packets for p in script.parts}
+    on_card = {f"/{script.place}/{part.name}": part.lasts_ms for part in script.parts}
+    card = FakeCard(on_card) if script.toy == WITH_CARD else None
+    device = Watched(script.toy.device_id, card=card, book=ClipBook(book))
+    ActingLearner(device, SCRIPTS["perfect"], script.parts, Voices())
     return device
 
 
-async def _begin(gateway: Gateway, toy: Toy, device: FakeDevice) -> None:
+async def _begin(gateway: Gateway, script: Script, device: FakeDevice) -> None:
     """Ask for a token, connect, say the phrase: as a toy and its child do."""
     ota_url = f"http://127.0.0.1:{gateway.http_port}/xiaozhi/ota/"
     async with httpx2.AsyncClient(trust_env=False) as client:
@@ -206,11 +239,11 @@ async def _begin(gateway: Gateway, toy: Toy, device: FakeDevice) -> None:
     device.token = told.token
     await device.connect(told.host, told.port, told.path)
     await asyncio.sleep(_SETTLED_S)
-    device.wake(shipped_apps().task(toy.app_id, toy.task_id).entry_phrases[0])
+    device.wake(script.entry)
 
 
-async def _until_uploaded(url: str, token: str) -> list[dict[str, Any]]:
-    """Return both instances with their turns, once web has their ends."""
+async def _until_uploaded(url: str, token: str) -> dict[str, dict[str, Any]]:
+    """Return the instances with their turns by device, once web has their ends."""
     loop = asyncio.get_running_loop()
     until_s = loop.time() + _LONGEST_S
     headers = {"Authorization": f"Bearer {token}"}
@@ -221,26 +254,17 @@ async def _until_uploaded(url: str, token: str) -> list[dict[str, Any]]:
                 break
             _require(loop.time() < until_s, "lesson")
             await asyncio.sleep(_LOOK_S)
-        return [
-            await asyncio.to_thread(_get, client, f"/task/instance/{head['id']}")
+        return {
+            head["device_id"]: await asyncio.to_thread(_get, client, f"/task/instance/{head['id']}")
             for head in heads["items"]
-        ]
+        }
 
 
-def _check(instance: Mapping[str, Any], learner_id: str) -> None:
-    texts = list(_texts(instance["app_id"]))
+def _check(instance: Mapping[str, Any], texts: list[str]) -> None:
     turns = instance["turns"]
     _require([turn["step_index"] for turn in turns] == list(range(len(texts))), "turns")
     _require([turn["expected_text"] for turn in turns] == texts, "texts")
     _require(all(turn["audio_id"] for turn in turns), "recordings")
-    _require(instance["learner_id"] == learner_id, "learner")
-
-
-def _texts(app_id: str) -> Iterator[str]:
-    (toy,) = (toy for toy in TOYS if toy.app_id == app_id)
-    place = files("etude.practice") / "sample_lessons" / app_id / toy.task_id / "lessons"
-    with as_file(place / toy.lesson_id) as folder:
-        yield from (clip.text or "" for clip in check_lesson(folder).manifest.clips)
 
 
 def _get(client: httpx2.Client, path: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def report_and_card(
     """
     path = f"/api/v1/sessions/{session_id}"
     with HttpClient(url, bearer=token) as client:
-        report = _report(client, path)
+        report = report_when_made(client, path)
         page = _whole(client.send("GET", f"{path}/report", b"", _PAGE), _OK, "report")
         card = msgspec.json.encode(_card(report, shown))
         made = _whole(client.send("POST", f"{path}/summary-card", card, _JSON), _CREATED, "card")
@@ -53,7 +53,8 @@ def report_and_card(
     return Reported(revision=report["revision"], overall_score=score)
 
 
-def _report(client: HttpClient, path: str) -> dict[str, Any]:
+def report_when_made(client: HttpClient, path: str) -> dict[str, Any]:
+    """Wait for the report of the session at `path`; raises `DemoBrokenError`."""
     ends_s = time.monotonic() + PATIENCE_S
     while True:
         reply = client.send("GET", f"{path}/report", b"", {})

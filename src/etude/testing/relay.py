@@ -91,4 +91,5 @@ class Relay:
                     target.shutdown(socket.SHUT_RDWR)
                     return
                 target.sendall(block)
-        target.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
