@@ -241,6 +241,7 @@ class Asking:
 
     async def _require_room(self, work: UnitOfWork, question: Question) -> None:
         tokens, micro = question.most.all, question.cost_micro or 0
+        await ledger.one_at_a_time(work, self._seat.owner)
         spent = await ledger.spent_by_run(work.connection, self._seat.run_id)
         budget = self.terms.budget
         if unit := budget.exceeded(spent, tokens, micro):

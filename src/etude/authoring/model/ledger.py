@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Row, and_, func, insert, or_, select, update
+from sqlalchemy import Row, and_, func, insert, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.authoring.model.spending import Spent, Tokens
@@ -83,6 +83,13 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     completion_tokens: int = 0
     estimated: bool = False
     cost_micro: int | None = None
+
+
+async def one_at_a_time(work: UnitOfWork, owner: str) -> None:
+    """Let one process at a time look at an owner's spending and add to it, until the commit."""
+    if work.database.dialect == "postgresql":  # SQLite has one writer anyway
+        statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+        await work.connection.execute(statement, {"name": f"authoring.owner:{owner}"})
 
 
 async def kept(connection: AsyncConnection, seat: Seat, stage: str, sha: str) -> Kept | None:
