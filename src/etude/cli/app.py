@@ -60,6 +60,7 @@ COMMANDS: Final = (
     Command("assign", "etude.cli.assign:app"),
     Command("rubric", "etude.cli.rubrics:app"),
     Command("course", "etude.cli.courses:app"),
+    Command("classroom", "etude.cli.classroom:app"),
     Command("bundle", "etude.cli.bundle:app"),
     Command("speech", "etude.cli.speech:app"),
     Command("assess", "etude.cli.assess:app"),

@@ -5,7 +5,7 @@ not a worker runs; with `--no-wait` it is left to the worker.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 
@@ -15,8 +15,6 @@ import typer
 from etude.authoring import publication
 from etude.authoring.authors import Voice
 from etude.authoring.courses import Courses
-from etude.authoring.errors import MaterialUnknownError, MaterialUnreadableError
-from etude.authoring.material import Material
 from etude.authoring.records import (
     RUN,
     AuthorName,
@@ -31,6 +29,7 @@ from etude.cli.course_making import course_voice, courses_here, runs_here
 from etude.cli.course_showing import Shown, call_row, show_course
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, show, with_database
+from etude.cli.material_files import SOUNDS, TEXTS, files_of, text_of
 from etude.courseware import catalogue
 from etude.courseware.publishers import publisher_for, remote_publisher
 from etude.jobs import Pace, Runner
@@ -41,8 +40,6 @@ from etude.store import Blobs
 
 app = typer.Typer()
 
-_TEXTS: Final = frozenset({".md", ".markdown", ".txt"})
-_SOUNDS: Final = frozenset({".mp3", ".wav", ".ogg", ".flac"})
 _LOOK_EVERY_S: Final = 0.1
 OWNER: Final = "host"
 """Whoever sits at this machine: courses made here draw on one quota."""
@@ -80,12 +77,12 @@ def create(  # noqa: PLR0913 - the command's options
         raise typer.BadParameter(author, param_hint="--author")
     if use_sample is not None and use_sample not in SAMPLES:
         raise typer.BadParameter(use_sample, param_hint="--sample")
-    files = _files(material or [])
-    texts = [_text(path) for path in files if path.suffix.lower() in _TEXTS]
+    files = files_of(material or [])
+    texts = [text_of(path) for path in files if path.suffix.lower() in TEXTS]
     texts += [sample(use_sample)] if use_sample else []
-    recorded = {
-        path.name: path.read_bytes() for path in files if path.suffix.lower() in _SOUNDS
-    } | (recordings(use_sample) if use_sample else {})
+    recorded = {path.name: path.read_bytes() for path in files if path.suffix.lower() in SOUNDS} | (
+        recordings(use_sample) if use_sample else {}
+    )
 
     async def act(courses: Courses, here: Local, settings: Settings) -> Course:
         blobs = Blobs(settings.blobs, here.clock)
@@ -171,7 +168,7 @@ def framework(
         found = await courses.get(course)
         if edited is None:
             return found
-        value = msgspec.json.decode(_text(edited).text)
+        value = msgspec.json.decode(text_of(edited).text)
         known = found.framework_revision if revision is None else revision
         return await courses.edit(course, known, value)
 
@@ -347,25 +344,3 @@ async def _finished(
     finally:
         await runner.stop()
     return course
-
-
-def _files(paths: Sequence[Path]) -> list[Path]:
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            known = _TEXTS | _SOUNDS
-            found += sorted(one for one in path.iterdir() if one.suffix.lower() in known)
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise MaterialUnknownError(file=str(path))
-    return found
-
-
-def _text(path: Path) -> Material:
-    try:
-        return Material(name=path.name, text=path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise MaterialUnknownError(file=str(path)) from error
-    except (UnicodeDecodeError, OSError) as error:
-        raise MaterialUnreadableError(file=path.name, reason=type(error).__name__) from error

@@ -1,0 +1,50 @@
+"""The material that commands are given: files, and folders of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from etude.authoring.errors import MaterialUnknownError, MaterialUnreadableError
+from etude.authoring.material import Material
+from etude.classroom.loading import MAX_BYTES
+
+TEXTS: Final = frozenset({".md", ".markdown", ".txt"})
+SOUNDS: Final = frozenset({".mp3", ".wav", ".ogg", ".flac"})
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """Return files, and for folders the texts and sounds in them; `MaterialUnknownError`."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            known = TEXTS | SOUNDS
+            found += sorted(one for one in path.iterdir() if one.suffix.lower() in known)
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise MaterialUnknownError(file=str(path))
+    return found
+
+
+def text_of(path: Path) -> Material:
+    """Return a file as material.
+
+    Raises:
+        MaterialUnknownError: it is not there.
+        MaterialUnreadableError: it is no text in UTF-8.
+    """
+    try:
+        return Material(name=path.name, text=path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise MaterialUnknownError(file=str(path)) from error
+    except (UnicodeDecodeError, OSError) as error:
+        raise MaterialUnreadableError(file=path.name, reason=type(error).__name__) from error
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return the bytes of a document, one more than it may have at most; `MaterialUnknownError`."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise MaterialUnknownError(file=str(path)) from error
