@@ -94,7 +94,7 @@ def json_of(text: str) -> Any:  # noqa: ANN401 - any JSON value
         value = _decoded(candidate)
         if isinstance(value, dict | list):
             return value
-    begin = min((at for at in (bare.find("{"), bare.find("[")) if at >= 0), default=-1)
+    begin = _opening(bare)
     if begin < 0:
         raise refused([mistake("/", "no_json")])
     import json_repair  # noqa: PLC0415 - of the extra `llm`
@@ -118,10 +118,15 @@ def _decoded(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 def _candidates(text: str) -> Iterator[str]:
     yield from (match.group(1) for match in _FENCED.finditer(text))
-    for opening, closing in (("{", "}"), ("[", "]")):
-        low, high = text.find(opening), text.rfind(closing)
-        if 0 <= low < high:
-            yield text[low : high + 1]
+    low = _opening(text)
+    high = text.rfind("}" if text[low : low + 1] == "{" else "]")
+    if 0 <= low < high:
+        yield text[low : high + 1]
+
+
+def _opening(text: str) -> int:
+    """Return where the first object or list begins; -1 if there is none."""
+    return min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
 
 
 def _is_deep(value: object) -> bool:

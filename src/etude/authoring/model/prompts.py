@@ -40,7 +40,7 @@ def material_of(materials: Sequence[Material], most: int) -> str:
         room = left // (len(materials) - len(told))
         text = one.text if len(one.text) <= room else one.text[:room] + _CUT
         told.append((one.name, text))
-        left -= len(text)
+        left -= min(len(one.text), room)
     return "\n".join(fenced("MATERIAL", f"{name}\n{text}") for name, text in sorted(told))
 
 
