@@ -30,8 +30,8 @@ _PRACTICE: Final = (Scope.SESSIONS_WRITE, Scope.SESSIONS_READ)
 _SENDERS: Final[tuple[tuple[PrincipalKind, str, tuple[Scope, ...]], ...]] = (
     ("device", "toy-1", _PRACTICE),
     ("device", "toy-2", _PRACTICE),
-    ("learner", "anna", _PRACTICE),
-    ("learner", "ben", _PRACTICE),
+    ("learner", "anna", (*_PRACTICE, Scope.CLASSROOMS_WRITE)),
+    ("learner", "ben", (*_PRACTICE, Scope.CLASSROOMS_WRITE)),
     ("service", "gateway", (*_PRACTICE, Scope.UPLOAD_ON_BEHALF)),
     ("service", "operator", (Scope.OPERATE,)),
 )
