@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from etude.speech.errors import SpeechWorkerError
+from etude.speech.libraries import SILENT
 from etude.speech.requests import Answer, Begin, Failed, Ready, Request, receive, send
 
 
@@ -104,4 +105,4 @@ def worker_failed(reason: str) -> Failed:
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
     """One thread a process: more would fight for the cores, and could add numbers in any order."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return {**own, **dict.fromkeys(names, "1")}
+    return {**own, **SILENT, **dict.fromkeys(names, "1")}

@@ -1,15 +1,19 @@
 """The libraries of `etude[speech]` and `etude[sherpa]`, loaded at first use.
 
-There is one error for all of them when they are missing.
+There is one error for all of them when they are missing. None of them may speak to its maker:
+ONNX Runtime would, with an id that it gives the machine, if it were not told before it is loaded.
 """
 
 import importlib
 import importlib.util
+import os
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from etude.speech.errors import SPEECH_INSTALL_LINE, SpeechExtraMissingError
 
+SILENT: Final = {"ORT_DISABLE_TELEMETRY": "1"}
+"""Environment variables under which no library reports anything (ONNX Runtime's `Privacy.md`)."""
 _ENGINES: Final = ("ctranslate2", "onnxruntime", "pocketsphinx", "tokenizers")
 
 
@@ -24,6 +28,7 @@ def load_library(name: str, install: str = SPEECH_INSTALL_LINE) -> Any:  # noqa:
     Raises:
         SpeechExtraMissingError: it is not installed, or what it needs from the system is not.
     """
+    os.environ.update(SILENT)
     try:
         return importlib.import_module(name)
     except (ImportError, OSError) as error:
