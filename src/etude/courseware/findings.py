@@ -80,6 +80,8 @@ def unreadable_findings(error: ClassroomInvalidError) -> Iterator[FindingError]:
             yield SpeechAudioUrlLeftError(path=path)
         elif path.startswith("stage.generatedAgentConfigs") or part.code == "CLASSROOM_TEACHERS":
             yield AgentRosterMissingError(path=path)
+        elif part.code == "CLASSROOM_ACTIVITY_EMPTY":
+            yield InteractiveHtmlMissingError(path=path)
 
 
 def page_finding(kind: str, found: str, path: Path) -> FindingError:
