@@ -285,6 +285,11 @@ class Settings(BaseSettings):
         return self.gateway / "course-lessons"
 
     @property
+    def lesson_packs(self) -> Path:
+        """Folder of installed lessons that a gateway on another machine has fetched."""
+        return self.gateway / "lesson-packs"
+
+    @property
     def apps(self) -> Path:
         """Folder of a school's own apps, which add to the shipped ones or replace them by id."""
         return self.data / "apps"

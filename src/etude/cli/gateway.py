@@ -43,14 +43,16 @@ from etude.people.gateway_token import read_gateway_token
 from etude.people.serial_keys import SerialKeys
 from etude.practice.apps import installed_apps
 from etude.practice.course_lessons import CourseLessons
-from etude.practice.course_supply import CourseSupply
 from etude.practice.courseware_source import CoursewareSource
 from etude.practice.known_assignments import FILE as KNOWN_ASSIGNMENTS
 from etude.practice.known_assignments import KnownAssignments
+from etude.practice.lesson_packs import LessonPacks
 from etude.practice.lessons import Lessons
+from etude.practice.pack_source import PackSource
 from etude.practice.prompts import load_prompts
 from etude.practice.recorder import Recorder
 from etude.practice.runtime import practice_factory
+from etude.practice.supplies import Supplies
 from etude.practice.uploads import Uploads
 from etude.settings import Settings
 from etude.speech.clip_cache import ClipCache
@@ -73,7 +75,6 @@ class Gateway:
     known: KnownDevices
     recorder: Recorder
     uploads: Uploads
-    courses: CourseSupply
 
 
 async def run(settings: Settings) -> None:
@@ -130,9 +131,9 @@ async def open_gateway(
         assignments = KnownAssignments(
             settings.gateway / KNOWN_ASSIGNMENTS, clock, known.learner_of
         )
-        courses = _courses(settings, stack, assignments)
+        supplies = _supplies(settings, stack, assignments)
         practice = await _practice(
-            settings, stack, known, assignments, recorder, courses, stepped=stepped
+            settings, stack, known, assignments, recorder, supplies, stepped=stepped
         )
         devices = await _devices(settings, stack, provisioning, practice, ids)
         link = await _link(settings, stack, provisioning, devices, assignments, clock)
@@ -145,7 +146,6 @@ async def open_gateway(
             known=known,
             recorder=recorder,
             uploads=uploads,
-            courses=courses,
         )
 
 
@@ -175,17 +175,22 @@ def _provisioning(settings: Settings, clock: Clock, ids: Ids) -> tuple[Provision
     return provisioning, known
 
 
-def _courses(
+def _supplies(
     settings: Settings, stack: contextlib.AsyncExitStack, assignments: KnownAssignments
-) -> CourseSupply:
-    """Have what is assigned of published courses fetched, from now on and after every change."""
-    source = CoursewareSource(settings.own_url)
-    supply = CourseSupply(CourseLessons(settings.course_lessons, source.ask, source.download))
-    stack.push_async_callback(supply.close)
-    stack.callback(source.stop)
-    assignments.changed = lambda: supply.want(assignments.pins)
-    supply.want(assignments.pins)
-    return supply
+) -> Supplies:
+    """Have what is assigned fetched from web, from now on and after every change."""
+    courses = CoursewareSource(settings.own_url)
+    packs = PackSource(settings.own_url, lambda: read_gateway_token(settings.data))
+    supplies = Supplies(
+        CourseLessons(settings.course_lessons, courses.ask, courses.download),
+        LessonPacks(settings.lesson_packs, settings.lessons, packs.ask, packs.fetch),
+    )
+    stack.push_async_callback(supplies.close)
+    stack.callback(packs.stop)
+    stack.callback(courses.stop)
+    assignments.changed = lambda: supplies.want(assignments.standing)
+    supplies.want(assignments.standing)
+    return supplies
 
 
 async def _practice(
@@ -194,12 +199,12 @@ async def _practice(
     known: KnownDevices,
     assignments: KnownAssignments,
     recorder: Recorder,
-    courses: CourseSupply,
+    supplies: Supplies,
     *,
     stepped: Callable[[float], None],
 ) -> PracticeFactory:
     clips = ClipCache(settings.clips)
-    lessons = Lessons(settings.lessons, clips)
+    lessons = Lessons(settings.lessons, clips, settings.lesson_packs)
     stack.callback(lessons.close)
     apps = installed_apps(settings.apps)
     prompts = await asyncio.to_thread(load_prompts, clips)
@@ -213,7 +218,7 @@ async def _practice(
         assignment_of=assignments.current,
         speech=gateway_speech.opened(settings, stack),
         ask=gateway_speech.asked(settings, stack),
-        courses=courses,
+        supplies=supplies,
         stepped=stepped,
     )
 

@@ -24,7 +24,6 @@ from etude.practice.assigned import (
     ASSIGNMENTS,
     Assigned,
     AssignmentNews,
-    CoursewarePin,
     current,
 )
 
@@ -79,10 +78,9 @@ class KnownAssignments:
         self._enrol(cached.rosters)
 
     @property
-    def pins(self) -> frozenset[CoursewarePin]:
-        """The scenes of published courses that are assigned, now or later."""
-        found = (each.courseware for each in self._assigned.values())
-        return frozenset(pin for pin in found if pin is not None)
+    def standing(self) -> tuple[Assigned, ...]:
+        """All that is assigned, now or later, to whomever."""
+        return tuple(self._assigned.values())
 
     def __len__(self) -> int:
         """How many assignments are known."""

@@ -43,3 +43,9 @@ class LessonVoiceLanguageError(InvalidError):
     """The configured voice does not speak the language of a text; nothing was spoken."""
 
     code = "LESSON_VOICE_LANGUAGE"
+
+
+class LessonPackError(UnavailableError):
+    """A lesson that web has installed cannot be had whole. Parameter `reason`."""
+
+    code = "LESSON_PACK_UNAVAILABLE"

@@ -43,14 +43,16 @@ _Clip = TypeVar("_Clip")
 class Lessons:
     """The lessons of one gateway. Lives as long as its process."""
 
-    def __init__(self, root: Path, clips: ClipCache) -> None:
+    def __init__(self, root: Path, clips: ClipCache, fetched: Path | None = None) -> None:
         """Nothing is read yet.
 
         Args:
             root: the folder with the apps' folders; it may be missing, and then has no lessons.
             clips: where encoded clips come from.
+            fetched: the folder of lesson packs, for lessons by name that the root has not.
         """
         self._root = root
+        self._fetched = fetched
         self._clips = clips
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="clips")
         self._measured: dict[Path, tuple[_Identity, int | None]] = {}
@@ -70,7 +72,7 @@ class Lessons:
 
     def named(self, task: Task, lesson_id: str) -> Lesson | None:
         """Return a lesson by its id, None if there is none, or none with a clip to play."""
-        folder = lesson_folder(self._root, task.app_id, task.task_id, lesson_id)
+        folder = self._folder(task, lesson_id)
         if folder is None:
             return None
         return _lesson(task, lesson_id, self._clips_in(task, lesson_id, folder))
@@ -125,6 +127,14 @@ class Lessons:
             except EtudeError as error:
                 _report(clip.path, error)
 
+    def _folder(self, task: Task, lesson_id: str) -> Path | None:
+        """Return where the server's copy of a lesson is, or would be."""
+        folder = lesson_folder(self._root, task.app_id, task.task_id, lesson_id)
+        if folder is None or self._fetched is None or clip_files(folder):
+            return folder
+        fetched = lesson_folder(self._fetched, task.app_id, task.task_id, lesson_id)
+        return fetched if fetched is not None and clip_files(fetched) else folder
+
     def _clips_in(self, task: Task, lesson_id: str, folder: Path) -> Iterator[Clip]:
         for index, found in enumerate(_bounded(lesson_id, clip_files(folder))):
             measured_ms = self._duration_ms(found.path)
@@ -139,7 +149,7 @@ class Lessons:
             )
 
     def _card_clips(self, task: Task, lesson_id: str, names: Iterable[str]) -> Iterator[Clip]:
-        folder = lesson_folder(self._root, task.app_id, task.task_id, lesson_id)
+        folder = self._folder(task, lesson_id)
         own = {found.name: found for found in clip_files(folder)} if folder else {}
         for index, name in enumerate(_bounded(lesson_id, sorted(names, key=byte_order))):
             file = own[name].path if name in own else None

@@ -13,12 +13,12 @@ import msgspec
 import structlog
 
 from etude.gateway.ports import Device
-from etude.practice.assigned import Assigned, CoursewarePin
+from etude.practice.assigned import Assigned, CoursewarePin, LessonAddress
 from etude.practice.card_list import card_paths
-from etude.practice.course_supply import CourseSupply
 from etude.practice.lessons import Lessons
 from etude.practice.players import plays_card
 from etude.practice.records import Clip, Lesson, SessionStart
+from etude.practice.supplies import Supplies
 from etude.practice.tasks import IDENTIFIER, Task
 
 TOOLS_WAIT_S: Final = 3.0
@@ -103,13 +103,13 @@ class Preparation:
         device: Device,
         lessons: Lessons,
         listed: asyncio.Event,
-        courses: CourseSupply | None = None,
+        supplies: Supplies | None = None,
     ) -> None:
-        """`listed` is set once the device's tools are known; `courses` None: there are none."""
+        """`listed` is set once the tools are known; without `supplies` nothing is fetched."""
         self._device = device
         self._lessons = lessons
         self._listed = listed
-        self._courses = courses
+        self._supplies = supplies
 
     async def find(self, task: Task, wish: Wish, last: Clip | None = None) -> Prepared | None:
         """Return the lesson: on the card, else the server's own; None if nothing can be played.
@@ -119,6 +119,8 @@ class Preparation:
         if wish.courseware is not None:
             return await self._published(task, wish, wish.courseware)
         await self._tools()
+        if wish.assignment_id is not None:
+            await self._fetched(task, wish)
         if plays_card(task, self._device.tools):
             paths = await self._paths()
             lesson = await asyncio.to_thread(self._on_card, task, wish, paths, last)
@@ -135,7 +137,7 @@ class Preparation:
 
     async def _published(self, task: Task, wish: Wish, pin: CoursewarePin) -> Prepared | None:
         """Return a course's lesson, whole. Streamed even to a card: nobody has checked that one."""
-        found = None if self._courses is None else await self._courses.get(pin)
+        found = None if self._supplies is None else await self._supplies.course(pin)
         if found is None:
             return None
         lesson = wish.paced(found.lesson(task))
@@ -143,6 +145,14 @@ class Preparation:
         if any(self._lessons.encoded(clip) is None for clip in lesson.clips):
             return None
         return Prepared(on_card=False, lesson=lesson)
+
+    async def _fetched(self, task: Task, wish: Wish) -> None:
+        """Have an assigned lesson that is not installed here fetched from web, if it can be had."""
+        named = wish.lesson_id or ""
+        if self._supplies is not None and IDENTIFIER.fullmatch(named):
+            await self._supplies.pack(
+                LessonAddress(app_id=task.app_id, task_id=task.task_id, lesson_id=named)
+            )
 
     async def _tools(self) -> None:
         try:

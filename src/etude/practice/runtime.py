@@ -28,7 +28,6 @@ from etude.practice.assigned import Assigned
 from etude.practice.card_layout import ensure_layout
 from etude.practice.chat import Talk
 from etude.practice.conversation import Ask
-from etude.practice.course_supply import CourseSupply
 from etude.practice.ear import Ear
 from etude.practice.errors import TaskUnknownError
 from etude.practice.lessons import Lessons
@@ -39,6 +38,7 @@ from etude.practice.preparation import Preparation, Prepared, Wish
 from etude.practice.recorder import Recorder
 from etude.practice.records import EndReason, Mode, Prompt, SessionStart, Unfinished
 from etude.practice.speaking import Prompts, Speaker
+from etude.practice.supplies import Supplies
 from etude.practice.task_making import Request, Room, Running, TaskMaker, steps_of
 from etude.practice.tasks import Task
 
@@ -64,7 +64,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
     stepped: Callable[[float], None] = lambda _: None,
     speech: LiveSpeech | None = None,
     ask: Ask | None = None,
-    courses: CourseSupply | None = None,
+    supplies: Supplies | None = None,
 ) -> PracticeFactory:
     """Return what makes the practice of each connection. Call it once a process.
 
@@ -81,7 +81,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
             the loop's clock: what `etude bench clock` measures.
         speech: hears and speaks, beside every clock; None = recognition is not configured.
         ask: the model that answers in chat and translation; None = a short fixed answer.
-        courses: lessons of published courses; None = there are none.
+        supplies: what comes from web; None = nothing does.
     """
     room = Room(
         apps=apps,
@@ -95,7 +95,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
         stepped=stepped,
         speech=speech,
         ask=ask,
-        courses=courses,
+        supplies=supplies,
     )
     return lambda device: DevicePractice(device, room)
 
@@ -344,7 +344,7 @@ class DevicePractice:
         if not task.needs_card:
             return None
         room = self._room
-        preparation = Preparation(self._device, room.lessons, self._listed, room.courses)
+        preparation = Preparation(self._device, room.lessons, self._listed, room.supplies)
         last = self._room.last_played.get(self._device.device_id)
         return await preparation.find(task, wish, last)
 

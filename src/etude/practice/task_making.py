@@ -12,7 +12,6 @@ from etude.practice.apps import Apps
 from etude.practice.assigned import Assigned
 from etude.practice.chat import Talk
 from etude.practice.conversation import Ask
-from etude.practice.course_supply import CourseSupply
 from etude.practice.ear import Ear
 from etude.practice.evidence import Evidence
 from etude.practice.follow_read import FollowRead, Plan, Step, resolve_listen_ratio
@@ -25,6 +24,7 @@ from etude.practice.recorder import Recorder, Recording
 from etude.practice.records import Clip, EndReason, Mode, SessionStart, Unfinished
 from etude.practice.repeater import Repeater
 from etude.practice.speaking import Prompts, Speaker
+from etude.practice.supplies import Supplies
 from etude.practice.tasks import Activity, Task
 
 _log = structlog.get_logger(__name__)
@@ -64,7 +64,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
         locale: of what is said outside tasks.
         speech: hears and speaks; None = the device's own texts only, and clips.
         ask: the model that answers in chat and translation; None = the short fixed answer.
-        courses: lessons of published courses; None = there are none.
+        supplies: what comes from web; None = nothing does.
         learner_of: the key of whoever holds a device, None = unknown.
         assignment_of: what is to be practised on a device now, None = nothing was assigned.
         chance: for the questions of inline tasks.
@@ -83,7 +83,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     stepped: Callable[[float], None] = lambda _: None
     speech: LiveSpeech | None = None
     ask: Ask | None = None
-    courses: CourseSupply | None = None
+    supplies: Supplies | None = None
     last_played: dict[str, Clip] = msgspec.field(default_factory=dict)
 
 

@@ -20,6 +20,7 @@ from etude.web import (
     courseware,
     device_actions,
     health,
+    lesson_packs,
     openapi,
     people,
     reports,
@@ -57,6 +58,7 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *classroom_jobs.route_handlers,
     *classrooms.route_handlers,
     *courseware.route_handlers,
+    *lesson_packs.route_handlers,
     *course_receiving.route_handlers,
 )
 

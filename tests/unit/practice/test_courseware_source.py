@@ -86,7 +86,7 @@ def test_a_cut_connection_is_named() -> None:
     """Neither call lets an error of the network library out."""
 
     def answer(_: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ReadError("cut")
+        raise httpx2.ReadError(message="")
 
     with pytest.raises(DownloadFailedError):
         source(answer).ask("cw-1", 2)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -11,10 +11,12 @@ from etude.practice.apps import shipped_apps
 from etude.practice.assigned import Assigned, CoursewarePin, LessonAddress
 from etude.practice.course_lessons import CourseLessons
 from etude.practice.course_scenes import lesson_id_of
-from etude.practice.course_supply import CourseSupply
+from etude.practice.lesson_errors import LessonPackError
+from etude.practice.lesson_packs import LessonPacks, Pack, PackClip, read_pack
 from etude.practice.lessons import Lessons
 from etude.practice.records import EncodedPrompt, Prompt, SessionStart, Unfinished
 from etude.practice.runtime import practice_factory
+from etude.practice.supplies import Supplies
 from etude.speech.clip_cache import ClipCache
 from etude.speech.clips import EncodedClip
 from etude.testing.fake_card import FakeCard
@@ -67,6 +69,24 @@ def prompt_of(prompt: Prompt, locale: str) -> EncodedPrompt | None:
     return EncodedPrompt(prompt=prompt, text=f"<{prompt.value}.{locale}>", clip=clip)
 
 
+class Shelf:
+    """Web's lessons in a folder; None: web is away."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root
+
+    def ask(self, address: LessonAddress) -> Pack:
+        pack = read_pack(self.root, address) if self.root else None
+        if pack is None:
+            raise LessonPackError(lesson=address.lesson_id, reason="connect")
+        return pack
+
+    def fetch(self, address: LessonAddress, clip: PackClip, into: BinaryIO) -> None:
+        assert self.root is not None
+        folder = self.root / address.app_id / address.task_id / "lessons" / address.lesson_id
+        into.write((folder / clip.clip).read_bytes())
+
+
 class Bench:
     """A toy whose installation has the lessons alpha and zeta; `assigned` is what counts now."""
 
@@ -77,16 +97,19 @@ class Bench:
         files: dict[str, int] | None = None,
         notebook: Notebook | None = None,
         registry: SceneRegistry | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
-        self.courses: CourseSupply | None = None
+        self.supplies: Supplies | None = None
         if registry is not None:
-            self.courses = CourseSupply(
-                CourseLessons(root / "courses", registry.ask, registry.download)
+            shelf = shelf or Shelf()
+            self.supplies = Supplies(
+                CourseLessons(root / "courses", registry.ask, registry.download),
+                LessonPacks(root / "packs", root, shelf.ask, shelf.fetch),
             )
         self.assigned: Assigned | None = None
         self.notebook = notebook or Notebook()
         self.toy = Toy(None if files is None else FakeCard(files))
-        self.lessons = Lessons(root, ClipCache(None))
+        self.lessons = Lessons(root, ClipCache(None), root / "packs")
         make: Any = practice_factory
         factory = make(
             shipped_apps(),
@@ -94,14 +117,14 @@ class Bench:
             self.notebook,
             prompt_of,
             assignment_of=lambda _: self.assigned,
-            courses=self.courses,
+            supplies=self.supplies,
         )
         self.practice = factory(self.toy)
 
     async def close(self) -> None:
         self.lessons.close()
-        if self.courses is not None:
-            await self.courses.close()
+        if self.supplies is not None:
+            await self.supplies.close()
 
     async def connect(self) -> None:
         self.toy.connect(self.practice)
@@ -137,9 +160,10 @@ def at_bench(
     *,
     files: dict[str, int] | None = None,
     registry: SceneRegistry | None = None,
+    shelf: Shelf | None = None,
 ) -> None:
     async def main() -> None:
-        bench = Bench(root, files=files, registry=registry)
+        bench = Bench(root, files=files, registry=registry, shelf=shelf)
         await bench.connect()
         try:
             await play(bench)
@@ -436,3 +460,79 @@ def test_a_card_does_not_play_what_nobody_has_checked(root: Path, registry: Scen
         assert (bench.clips, start.backend) == (SEA, "stream")
 
     at_bench(root, play, files=files, registry=registry)
+
+
+@pytest.fixture
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    """Web has the lesson omega, which this gateway has not."""
+    root = tmp_path_factory.mktemp("shelf")
+    parts = [Part(name=f"{n:02}.mp3", text=f"omega {n}", lasts_ms=600) for n in (1, 2)]
+    write_lesson(root / APP / TASK / "lessons" / "omega", parts)
+    return Shelf(root)
+
+
+OMEGA = ["omega 1", "omega 2"]
+
+
+def test_an_assigned_lesson_that_only_web_has_is_fetched_whole(
+    root: Path, registry: SceneRegistry, shelf: Shelf
+) -> None:
+    """Sounds and texts; afterwards it is played while web is away."""
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = assigned("omega")
+        await bench.say("start practice")
+        shelf.root = None
+        await bench.say("start practice")
+        assert bench.clips == OMEGA * 2
+        assert [one.lesson_id for one in bench.notebook.starts] == ["omega"] * 2
+
+    at_bench(root, play, registry=registry, shelf=shelf)
+
+
+def test_what_web_has_not_either_is_no_lesson(
+    root: Path, registry: SceneRegistry, shelf: Shelf
+) -> None:
+    """Assigned, and nowhere: the toy says so, and plays no other one."""
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = assigned("sigma")
+        await bench.say("start reading")
+        assert (bench.clips, bench.prompts) == ([], ["<no_lesson.en>"])
+
+    at_bench(root, play, registry=registry, shelf=shelf)
+
+
+def test_a_damaged_pack_is_not_played(root: Path, registry: SceneRegistry, shelf: Shelf) -> None:
+    """A byte other than fetched while web is away: no lesson; back again, it is whole again."""
+    web = shelf.root
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = assigned("omega")
+        await bench.say("start practice")
+        (clip,) = (root / "packs").rglob("02.mp3")
+        content = bytearray(clip.read_bytes())
+        content[100] ^= 1
+        clip.write_bytes(content)
+        shelf.root = None
+        await bench.say("start practice")
+        assert (bench.clips, bench.prompts[-1]) == (OMEGA, "<no_lesson.en>")
+        shelf.root = web
+        await bench.say("start practice")
+        assert bench.clips == OMEGA * 2
+
+    at_bench(root, play, registry=registry, shelf=shelf)
+
+
+def test_what_is_installed_here_is_not_asked_for(
+    root: Path, registry: SceneRegistry, shelf: Shelf
+) -> None:
+    """A lesson of the gateway's own folder needs no web."""
+
+    async def play(bench: Bench) -> None:
+        bench.assigned = assigned("zeta")
+        await bench.say("start practice")
+        assert bench.clips == ZETA
+        assert not (root / "packs").exists()
+
+    at_bench(root, play, registry=registry, shelf=shelf)

@@ -1,4 +1,4 @@
-"""Lessons of courses are fetched before they are asked for, and again when they are."""
+"""Lessons from web are fetched before they are asked for, and again when they are."""
 
 import asyncio
 import threading
@@ -11,12 +11,13 @@ import pytest
 from etude.courseware.errors import DownloadFailedError
 from etude.courseware.loading import Registered
 from etude.practice.assigned import CoursewarePin
-from etude.practice.course_lessons import CourseLessons
-from etude.practice.course_supply import DEMAND_S, CourseSupply
+from etude.practice.course_lessons import CourseLesson, CourseLessons
+from etude.practice.lesson_supply import DEMAND_S, LessonSupply
 from etude.testing.scene_registry import SceneRegistry, scene
 from etude.testing.virtual_time import run
 
-Play = Callable[[CourseSupply], Coroutine[Any, Any, None]]
+Supply = LessonSupply[CoursewarePin, CourseLesson]
+Play = Callable[[Supply], Coroutine[Any, Any, None]]
 
 
 class Slow(SceneRegistry):
@@ -46,7 +47,7 @@ def supplied(tmp_path: Path, registry: Slow) -> Callable[[Play], None]:
     def play(what: Play) -> None:
         async def main() -> None:
             lessons = CourseLessons(tmp_path / "lessons", registry.ask, registry.download)
-            supply = CourseSupply(lessons)
+            supply: Supply = LessonSupply(lessons.made)
             try:
                 await what(supply)
             finally:
@@ -63,7 +64,7 @@ def test_what_is_assigned_is_there_before_anybody_asks(
     """The news is enough; who asks then has it without the network."""
     pin = registry.publish(1, scene("The sea swells."))
 
-    async def play(supply: CourseSupply) -> None:
+    async def play(supply: Supply) -> None:
         supply.want([pin])
         await supply.until_settled()
         registry.fault = DownloadFailedError(reason="connect")
@@ -83,7 +84,7 @@ def test_a_server_that_is_away_is_tried_again_until_it_is_back(
     pin = registry.publish(1, scene("The sea swells."))
     registry.fault = DownloadFailedError(reason="connect")
 
-    async def play(supply: CourseSupply) -> None:
+    async def play(supply: Supply) -> None:
         supply.want([pin])
         await asyncio.sleep(3600)
         tries = len(registry.asked)
@@ -102,7 +103,7 @@ def test_what_is_not_assigned_any_more_is_not_fetched(
     pin = registry.publish(1, scene("The sea swells."))
     registry.fault = DownloadFailedError(reason="connect")
 
-    async def play(supply: CourseSupply) -> None:
+    async def play(supply: Supply) -> None:
         supply.want([pin])
         await asyncio.sleep(60)
         supply.want([])
@@ -119,7 +120,7 @@ def test_who_asks_at_once_has_it_fetched_once(
     """The news, and five toys in the same moment: one download, and each gets the lesson."""
     pin = registry.publish(1, scene("The sea swells."))
 
-    async def play(supply: CourseSupply) -> None:
+    async def play(supply: Supply) -> None:
         supply.want([pin])
         found = await asyncio.gather(*(supply.get(pin) for _ in range(5)))
         assert all(one is not None for one in found)
@@ -138,7 +139,7 @@ def test_one_that_cannot_be_had_is_none_and_says_why(
         courseware_id="cw_other", version=9, content_hash=pin.content_hash, scene_id="p1"
     )
 
-    async def play(supply: CourseSupply) -> None:
+    async def play(supply: Supply) -> None:
         assert await supply.get(pin) is None
         assert await supply.get(unknown) is None
 
@@ -155,7 +156,7 @@ def test_whatever_is_in_a_bundle_ends_no_prefetch(
     pin = registry.publish(1, scene("The sea swells."))
     registry.fault = ZeroDivisionError()
 
-    async def play(supply: CourseSupply) -> None:
+    async def play(supply: Supply) -> None:
         assert await supply.get(pin) is None
         supply.want([pin])
         await asyncio.sleep(10)
@@ -173,7 +174,8 @@ def test_a_toy_does_not_wait_for_ever(tmp_path: Path, registry: Slow) -> None:
     assert DEMAND_S <= 15
 
     async def main() -> None:
-        supply = CourseSupply(CourseLessons(tmp_path / "l", registry.ask, registry.download))
+        lessons = CourseLessons(tmp_path / "l", registry.ask, registry.download)
+        supply: Supply = LessonSupply(lessons.made)
         try:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
@@ -185,3 +187,30 @@ def test_a_toy_does_not_wait_for_ever(tmp_path: Path, registry: Slow) -> None:
 
     asyncio.run(main())
     assert registry.downloads == 1
+
+
+def test_what_is_at_hand_is_played_while_the_newer_one_is_fetched() -> None:
+    """The older one at once, even if web never answers; the newer one the next time."""
+    made: list[int] = []
+    fault: list[Exception] = [DownloadFailedError(reason="connect")]
+
+    def make(_wanted: str) -> int:
+        if fault:
+            raise fault[0]
+        made.append(len(made) + 1)
+        return made[-1]
+
+    def at_hand(_wanted: str) -> int | None:
+        return made[-1] if made else None
+
+    async def main() -> None:
+        supply: LessonSupply[str, int] = LessonSupply(make, at_hand)
+        assert await supply.get("unit1") is None
+        fault.clear()
+        assert await supply.get("unit1") == 1
+        assert await supply.get("unit1") == 1
+        await asyncio.sleep(1)
+        assert await supply.get("unit1") == 2
+        await supply.close()
+
+    run(main)
