@@ -81,7 +81,11 @@ BROKER_SCHEMES: Final = ("mqtt://", "mqtts://")
 
 
 _AMOUNT: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
-_MODELS: Final = r"^[a-z-]+(?::[a-z]+)?=[^\s=,]+(?:,[a-z-]+(?::[a-z]+)?=[^\s=,]+)*$"
+_STAGE: Final = (
+    "(?:course-framework|outlines|scene(?::(?:slide|quiz|interactive|pbl|practice))?|actions)"
+)
+_MODEL: Final = rf"{_STAGE}=[^\s=,]+"
+_MODELS: Final = rf"^{_MODEL}(?:,{_MODEL})*$"
 _PRICE: Final = rf"[^\s=,]+={_AMOUNT}(?:/{_AMOUNT})?"
 _PRICES: Final = rf"^{_PRICE}(?:,{_PRICE})*$"
 _ONE_LIMIT: Final = rf"(?:tokens=[0-9]{{1,12}}|money={_AMOUNT})"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 import msgspec
+import structlog
 
 from etude.authoring.classrooms.records import LessonOutline, LessonRequest, Tell
 from etude.authoring.draft_sounds import DraftSounds
@@ -36,6 +37,7 @@ from etude.classroom.model import Classroom
 from etude.errors import EtudeError
 
 Result = TypeVar("Result")
+log: Final = structlog.get_logger("etude.authoring")
 _LONGEST_TITLE: Final = 120
 
 
@@ -285,6 +287,7 @@ async def by_author(made: Awaitable[Result]) -> Result:
     except EtudeError:
         raise
     except Exception as error:
+        log.exception("an author failed", action="authoring.defect")
         raise AuthorFailedError(reason=type(error).__name__) from error
 
 

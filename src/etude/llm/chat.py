@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import httpx2
@@ -45,6 +45,8 @@ LONGEST_PAUSE_S: Final = 3600
 _USUAL_PAUSE_S: Final = 10
 _PRINTABLE: Final = range(0x21, 0x7F)
 _LAST_PORT: Final = 65535
+_LONGEST_REFUSAL: Final = 2000
+_DIALECT: Final = ("max_tokens", "stream_options")
 _NO_KEY: Final = "none"
 # What OpenAI's library may add of its own accord, from the environment.
 _NOT_OURS: Final = ("openai-organization", "openai-project")
@@ -115,6 +117,7 @@ class Chat:
             raise LlmNotInstalledError(install=INSTALL_LINE)
         self.endpoint = _checked(endpoint)
         self._client: openai.AsyncOpenAI | None = None
+        self._unaccepted: set[str] = set()
 
     async def ask(self, request: Request) -> Answer:
         """Return the model's answer.
@@ -122,7 +125,7 @@ class Chat:
         Raises:
             LlmError: one of its kinds, each with `retry_is_pointless`.
         """
-        return await self._logged(self._ask(request))
+        return await self._logged(lambda: self._ask(request))
 
     async def stream(self, request: Request, seen: Callable[[str], None] | None = None) -> Answer:
         """Return the model's answer, read piece by piece: for answers that take minutes.
@@ -137,11 +140,12 @@ class Chat:
         Raises:
             LlmError: as `ask`; whether anything had come by then is known to `seen`.
         """
-        return await self._logged(self._stream(request, seen or (lambda _: None)))
+        told = seen or (lambda _: None)
+        return await self._logged(lambda: self._stream(request, told))
 
-    async def _logged(self, asking: Awaitable[Answer]) -> Answer:
+    async def _logged(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         try:
-            answer = await asking
+            answer = await self._understood(ask)
         except LlmError as error:
             _log.warning("no answer of the model", action="llm.ask", code=error.code)
             raise
@@ -154,6 +158,18 @@ class Chat:
         )
         return answer
 
+    async def _understood(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Ask in the endpoint's dialect: what it refuses to read is not sent again.
+
+        Newer models of OpenAI know `max_tokens` by another name; some servers know no
+        `stream_options`. Such a refusal costs nothing.
+        """
+        while True:
+            try:
+                return await ask()
+            except _UnacceptedError as error:
+                self._unaccepted.add(error.name)
+
     async def _ask(self, request: Request) -> Answer:
         client = self._connected()
         async with self._mapped():
@@ -163,7 +179,9 @@ class Chat:
     async def _stream(self, request: Request, seen: Callable[[str], None]) -> Answer:
         completions = self._connected().chat.completions.with_streaming_response
         sent = self._sent(request)
-        sent |= {"stream": True, "stream_options": {"include_usage": True}}
+        sent["stream"] = True
+        if "stream_options" not in self._unaccepted:
+            sent["stream_options"] = {"include_usage": True}
         async with self._mapped(), completions.create(**sent) as response:
             if not response.headers.get("content-type", "").startswith("text/event-stream"):
                 answer = read_completion(await response.read(), sent["model"])
@@ -178,6 +196,8 @@ class Chat:
     def _sent(self, request: Request) -> dict[str, Any]:
         sent: dict[str, Any] = msgspec.to_builtins(request)
         named = {name: value for name, value in sent.items() if value is not None}
+        if "max_tokens" in self._unaccepted:
+            named["max_completion_tokens"] = named.pop("max_tokens")
         return {"model": self.endpoint.model} | named
 
     @contextlib.asynccontextmanager
@@ -191,6 +211,8 @@ class Chat:
         except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException):
             raise LlmTimeoutError(total_s=self.endpoint.total_s) from None
         except openai.APIStatusError as error:
+            if name := _unaccepted(error.status_code, error.body, self._unaccepted):
+                raise _UnacceptedError(name) from None
             raise _refusal(error.status_code, error.response.headers, error.body) from None
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
@@ -223,6 +245,22 @@ class Chat:
     async def __aexit__(self, *_: object) -> None:
         """See `close`."""
         await self.close()
+
+
+class _UnacceptedError(Exception):
+    """The endpoint does not know a parameter of a request."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _unaccepted(status: int, body: object, known: Container[str]) -> str | None:
+    """Return which of the parameters that not every server knows a refusal is about, if any."""
+    if status not in {400, 422}:
+        return None
+    said = str(body)[:_LONGEST_REFUSAL]
+    return next((one for one in _DIALECT if one in said and one not in known), None)
 
 
 def _checked(endpoint: Endpoint) -> Endpoint:

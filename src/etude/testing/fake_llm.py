@@ -43,6 +43,7 @@ class Status:
     status: int
     code: str = "error"
     headers: Mapping[str, str] = field(default_factory=dict)
+    message: str = "no"
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             case Says():
                 self._answer(200, _completion(part, body))
             case Status():
-                error = {"error": {"message": "no", "type": "error", "code": part.code}}
+                error = {"error": {"message": part.message, "type": "error", "code": part.code}}
                 self._answer(part.status, msgspec.json.encode(error), part.headers)
             case Raw():
                 self._answer(200, part.body, part.headers)

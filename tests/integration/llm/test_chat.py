@@ -284,3 +284,35 @@ def test_cancelling_a_stream_closes_the_connection() -> None:
 
     with model.serve() as url:
         assert asyncio.run(run(url)) < 2
+
+
+def test_an_endpoint_is_asked_in_its_dialect() -> None:
+    """What it refuses to read is sent by its other name, or not at all, from then on."""
+    model = FakeModel(
+        [
+            Status(400, message="Unsupported parameter: 'max_tokens' is not supported"),
+            Status(422, message="stream_options: extra fields not permitted"),
+            Says("One."),
+            Says("Two."),
+        ]
+    )
+
+    async def run(url: str) -> list[str]:
+        async with Chat(Endpoint(url=url, model="small")) as chat:
+            return [(await chat.stream(QUESTION)).text for _ in range(2)]
+
+    with model.serve() as url:
+        assert asyncio.run(run(url)) == ["One.", "Two."]
+    first, _, third, fourth = (one.body for one in model.asked)
+    assert first["max_tokens"] == third["max_completion_tokens"] == QUESTION.max_tokens
+    assert "max_tokens" not in fourth
+    assert "stream_options" not in fourth
+
+
+def test_a_refusal_that_names_a_parameter_is_not_asked_for_ever() -> None:
+    """A limit that is refused by both of its names is a refusal, after two requests."""
+    model = FakeModel(usual=Status(400, message="max_tokens is too large"))
+    with model.serve() as url, pytest.raises(LlmError) as raised:
+        ask(url)
+    assert raised.value.code == "LLM_REFUSED"
+    assert len(model.asked) == 2

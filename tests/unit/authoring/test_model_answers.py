@@ -16,11 +16,12 @@ from etude.authoring.model.reading_answers import (
     read_page,
     read_quiz,
     read_sentences,
+    read_slide,
 )
 from etude.authoring.model.reading_framework import read_framework_answer
 from etude.authoring.model.script import Stage, read_actions
 from etude.authoring.model.script_gate import script_mistakes
-from etude.authoring.model.shapes import QuizPlan, SlideText
+from etude.authoring.model.shapes import PictureBlock, QuizPlan, SlideText, TextBlock
 from etude.authoring.model.spending import (
     Limit,
     Price,
@@ -30,6 +31,7 @@ from etude.authoring.model.spending import (
     read_pairs,
     read_prices,
 )
+from etude.authoring.outline.drawing import PALETTES
 from etude.authoring.outline.module import agents_of, lesson_of
 from etude.authoring.outline.planning import plan
 from etude.authoring.reading import read_material
@@ -87,6 +89,21 @@ def test_every_mistake_is_told_with_its_path_and_unknown_keys_are_not() -> None:
     assert "\n- blocks[0].items: empty" in told
     assert "\n- blocks[1].kind: not_one_of" in told
     assert "unknown" not in told
+
+
+def test_blocks_that_nobody_can_draw_are_left_out() -> None:
+    """Odd kinds and second pictures go where anything stays; where nothing does, it is told."""
+    good = {"kind": "text", "text": "The sea is warm.", "style": None}
+    shown = {"kind": "picture", "idea": "The sea", "labels": ["sea", "sun"]}
+    said = read_slide(
+        json.dumps({"title": "Sea", "blocks": [{"kind": "video"}, good, shown, shown, "x"]}),
+        "en",
+        PALETTES[0],
+    )
+    assert [type(one) for one in said.blocks] == [TextBlock, PictureBlock]
+    with pytest.raises(ModelAnswerRefusedError) as refused:
+        read_slide(json.dumps({"title": "Sea", "blocks": [{"kind": "video"}]}), "en", PALETTES[0])
+    assert refused.value.parts[0].params["path"] == "blocks[0].kind"
 
 
 @given(data=st.text(max_size=200))

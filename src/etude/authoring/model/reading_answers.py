@@ -32,6 +32,7 @@ MOST_PAGE: Final = 120_000
 MOST_WORDS: Final = 16
 MOST_HAN: Final = 30
 _LETTERS: Final = "ABCDEF"
+_KINDS: Final = frozenset({"text", "bullets", "steps", "definition", "table", "picture"})
 _LEAST_OPTIONS: Final = 2
 _MOST_QUESTIONS: Final = 8
 _LEAST_VISIBLE: Final = 10
@@ -106,12 +107,25 @@ def _outline_mistakes(scenes: Sequence[OutlinedScene]) -> Iterator[ModelAnswerMi
 
 def read_slide(text: str, language: Language, palette: Palette) -> SlideText:
     """Return what is on a slide, if it fits on one."""
-    said = shaped(json_of(text), SlideText)
+    said = shaped(_drawable(json_of(text)), SlideText)
     found = [*_bare(said), *script_mistakes(texts_in(msgspec.to_builtins(said)), language)]
     if found:
         raise refused(found)
     lay_out(said, "try", palette)
     return said
+
+
+def _drawable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Leave out blocks that nobody can draw, and pictures after the first, if anything stays."""
+    if not isinstance(value, dict) or not isinstance(value.get("blocks"), list):
+        return value
+    kept, pictures = [], 0
+    for one in value["blocks"]:
+        kind = one.get("kind") if isinstance(one, dict) else None
+        pictures += kind == "picture"
+        if kind in _KINDS and not (kind == "picture" and pictures > 1):
+            kept.append({name: part for name, part in one.items() if part is not None})
+    return value | {"blocks": kept} if kept else value
 
 
 def _bare(said: object) -> Iterator[ModelAnswerMistakeError]:

@@ -322,6 +322,7 @@ class Writer:
             DIRECTIVE=framework.language_directive,
             LESSON=f"{spec.title}: {spec.description}",
             OBJECTIVES=prompts.listed(spec.learning_objectives),
+            EARLIER=prompts.listed([one.stage.title for one in self._brief.order.earlier]),
             SCENES=prompts.listed([f"{one.type}: {one.title}" for one in planned]),
             NUMBER=str(at + 1),
             TITLE=scene.title,
