@@ -59,7 +59,7 @@ def backup(
     data: Annotated[Path | None, typer.Option(help="Folder of everything (ETUDE_DATA).")] = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Copy database, recordings and keys into one file, while the server runs; or verify one."""
+    """Copy database, recordings, classrooms and keys into one file, at any time; or verify one."""
     if verify:
         manifest = verify_backup(target)
     else:
@@ -149,6 +149,15 @@ def _sources(settings: Settings, snapshot: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(settings.blobs.glob("??/??/*")):
         if len(path.name) == _DIGEST_LENGTH:
             yield blob_name(path.name), path
+    yield from _classrooms(settings.classrooms)
+
+
+def _classrooms(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each classroom, its document last: of one that is removed meanwhile nothing counts."""
+    for document in sorted(folder.glob("[!.]*.json")):
+        for path in sorted(folder.glob(f"{document.stem}/*/[!.]*")):
+            yield f"classrooms/{path.relative_to(folder).as_posix()}", path
+        yield f"classrooms/{document.name}", document
 
 
 class _Hashing(io.RawIOBase):

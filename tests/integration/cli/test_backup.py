@@ -73,6 +73,28 @@ def test_tar_restores_an_installation(settings: Settings, tmp_path: Path, run: R
         assert (restored / "keys" / key.name).stat().st_mode & 0o077 == 0
 
 
+def test_classrooms_come_back(settings: Settings, tmp_path: Path) -> None:
+    """What courses are made of is in the copy with its files; drafts and left-overs are not."""
+    room = settings.classrooms / "c-1"
+    (room / "media").mkdir(parents=True)
+    (room / "media" / "tide.png").write_bytes(b"picture")
+    (room / "media" / ".tide.png.7.tmp").write_bytes(b"half")
+    (settings.classrooms / "c-1.json").write_bytes(b"{}")
+    (settings.classrooms / ".draft-c-2-x" / "media").mkdir(parents=True)
+    (settings.classrooms / "c-3" / "audio").mkdir(parents=True)
+    (settings.classrooms / "c-3" / "audio" / "left.mp3").write_bytes(b"sound")
+    target, restored = tmp_path / "b.tar", tmp_path / "restored"
+    assert made(settings, target) == verify_backup(target)
+    restored.mkdir(0o700)
+    subprocess.run(["tar", "-xf", target, "-C", restored], check=True)  # noqa: S603, S607 - as the page says
+    found = {
+        one.relative_to(restored).as_posix(): one.read_bytes()
+        for one in (restored / "classrooms").rglob("*")
+        if one.is_file()
+    }
+    assert found == {"classrooms/c-1.json": b"{}", "classrooms/c-1/media/tide.png": b"picture"}
+
+
 def test_the_backup_is_closed_to_others(settings: Settings, tmp_path: Path) -> None:
     """It holds the keys, so it has their mode."""
     made(settings, tmp_path / "b.tar")
