@@ -36,9 +36,6 @@ from etude.people.rosters import roster_ever, store_members
 from etude.people.tables import device, learner
 from etude.store import UnitOfWork
 
-MAX_SHOWN_LINES = 40
-"""Numbers of wrong lines that the message itself names; each is a part of it anyway."""
-
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """What an import has done: learners made, learners who joined, devices given to somebody."""
@@ -102,13 +99,10 @@ async def import_roster(
 
 
 def invalid(wrong: Iterable[RosterLineError]) -> RosterInvalidError:
-    """Gather what is wrong with a roster, in order of its lines."""
+    """Gather what is wrong with a roster, in order of its lines; the message names each number."""
     parts = sorted(wrong, key=lambda each: each.params["line"])
     numbers = list(dict.fromkeys(str(each.params["line"]) for each in parts))
-    named = ", ".join(numbers[:MAX_SHOWN_LINES])
-    return RosterInvalidError(
-        *parts, count=len(numbers), lines=named + (", …" if len(numbers) > MAX_SHOWN_LINES else "")
-    )
+    return RosterInvalidError(*parts, count=len(numbers), lines=", ".join(numbers))
 
 
 class _Desk(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
@@ -5,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from etude.clock import RandomIds
 from etude.files import armed
 from etude.people.changes import marks
 from etude.people.class_errors import (
@@ -14,7 +16,9 @@ from etude.people.class_errors import (
 )
 from etude.people.holders import hold_device
 from etude.people.learners import add_learner
-from etude.people.roster_import import Imported
+from etude.people.records import HOST
+from etude.people.roster_files import read_roster
+from etude.people.roster_import import Imported, import_roster
 from etude.people.roster_records import ROSTERS
 from etude.store import Database
 from etude.testing.class_desk import ClassDesk
@@ -56,6 +60,29 @@ def test_a_roster_is_imported_and_again_changes_nothing(desk: ClassDesk) -> None
     assert desk.load(data + "Ben,ben\n").joined == 1
 
 
+def test_the_same_file_twice_at_once_is_once(desk: ClassDesk) -> None:
+    """Two operators, or one who is impatient: nobody is made twice."""
+
+    async def load() -> Imported:
+        async with desk.database.transaction() as work:
+            return await import_roster(
+                work,
+                "3b",
+                read_roster(b"Cleo\nDora\n"),
+                locale="en",
+                actor=HOST,
+                now=desk.clock.now(),
+                ids=RandomIds(),
+            )
+
+    async def both() -> list[Imported]:
+        return await asyncio.gather(load(), load())
+
+    done = desk.run(both())
+    assert sorted(each.added for each in done) == [0, 2]
+    assert desk.names() == ["Cleo", "Dora"]
+
+
 def test_a_name_is_who_is_in_the_class_or_was(desk: ClassDesk) -> None:
     """Who comes back is the same learner; who has the name elsewhere is another."""
     desk.load("Cleo\nAnna\n")
@@ -89,6 +116,14 @@ def test_every_wrong_line_is_told_and_nothing_is_written(desk: ClassDesk) -> Non
         ("ROSTER_LINE_JOINS_LATER", 6),
         ("ROSTER_LINE_NAME_TWICE", 8),
     ]
+
+
+def test_however_many_lines_are_wrong_each_number_is_named(desk: ClassDesk) -> None:
+    """In the message itself: a terminal shows only some of the parts."""
+    with pytest.raises(RosterInvalidError) as caught:
+        desk.load("x,y,z,w\n" * 100)
+    assert caught.value.params["count"] == 100
+    assert str(caught.value.params["lines"]).endswith("98, 99, 100")
 
 
 def test_who_is_meant_must_be_clear(desk: ClassDesk) -> None:
