@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2
@@ -90,6 +90,36 @@ def test_every_fault_of_the_library_is_one_of_ours(raised: Exception, kind: Faul
         send(client(answer))
     assert fault.value.kind is kind
     assert "secret" not in str(fault.value)
+
+
+def test_a_large_answer_comes_in_blocks() -> None:
+    """However large, up to what the caller takes; its status is known before its body."""
+    content = b"x" * (MAX_ANSWER_BYTES + 1)
+    with client(lambda _: httpx2.Response(200, content=content), "secret") as opened:
+        with opened.fetching("/p", len(content)) as (status, blocks):
+            assert (status, b"".join(blocks)) == (200, content)
+        with (
+            pytest.raises(NetworkFault) as raised,
+            opened.fetching("/p", len(content) - 1) as (_, blocks),
+        ):
+            b"".join(blocks)
+    assert raised.value.kind is FaultKind.TOO_LARGE
+
+
+def test_a_large_answer_that_is_cut_is_named() -> None:
+    """An error of the library in the midst of the blocks is one of ours."""
+
+    def blocks_until_cut() -> Iterator[bytes]:
+        yield b"x"
+        raise httpx2.ReadError(message="cut")
+
+    with (
+        client(lambda _: httpx2.Response(200, content=blocks_until_cut())) as opened,
+        pytest.raises(NetworkFault) as raised,
+        opened.fetching("/p", 10) as (_, blocks),
+    ):
+        b"".join(blocks)
+    assert raised.value.kind is FaultKind.CUT
 
 
 def test_an_answer_without_end_is_too_large() -> None:

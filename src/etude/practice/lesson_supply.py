@@ -6,6 +6,7 @@ for it a few seconds: before the clock of its lesson starts, never after.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Generic, TypeVar
@@ -44,12 +45,18 @@ class LessonSupply(Generic[Wanted, Had]):
         self._make = make
         self._at_hand = at_hand
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessons")
+        self._news = asyncio.Event()
         self._trying: dict[Wanted, asyncio.Task[None]] = {}
         self._under_way: dict[Wanted, asyncio.Future[Had | None]] = {}
 
     def want(self, wanted: Iterable[Wanted]) -> None:
-        """Take these for all that is assigned: fetch what is not there, give up the others."""
+        """Take these for all that is assigned: fetch what is not there, give up the others.
+
+        What could not be had is tried again at once: the link tells everything when web is back.
+        """
         now = set(wanted)
+        self._news.set()
+        self._news = asyncio.Event()
         for one in self._trying.keys() - now:
             self._trying.pop(one).cancel()
         for one in now - self._trying.keys():
@@ -85,7 +92,9 @@ class LessonSupply(Generic[Wanted, Had]):
     async def _keep_trying(self, wanted: Wanted) -> None:
         pause_s = FIRST_PAUSE_S
         while await self._had(wanted) is None:
-            await asyncio.sleep(pause_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._news.wait()
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def _had(self, wanted: Wanted) -> Had | None:

@@ -96,6 +96,26 @@ def test_a_server_that_is_away_is_tried_again_until_it_is_back(
     assert registry.downloads == 1
 
 
+def test_news_are_a_reason_to_try_again_at_once(
+    registry: Slow, supplied: Callable[[Play], None]
+) -> None:
+    """Web is back after hours and tells everything anew: nobody waits for the long pause."""
+    pin = registry.publish(1, scene("The sea swells."))
+    registry.fault = DownloadFailedError(reason="connect")
+
+    async def play(supply: Supply) -> None:
+        supply.want([pin])
+        await asyncio.sleep(7200)
+        registry.fault = None
+        began_s = asyncio.get_running_loop().time()
+        supply.want([pin])
+        await supply.until_settled()
+        assert asyncio.get_running_loop().time() - began_s < 1
+
+    supplied(play)
+    assert registry.downloads == 1
+
+
 def test_what_is_not_assigned_any_more_is_not_fetched(
     registry: Slow, supplied: Callable[[Play], None]
 ) -> None:
