@@ -91,6 +91,7 @@ async def publish(courses: Courses, publisher: CoursePublisher, course_id: str) 
         PublishCancelledError: somebody cancelled it; nothing was published.
         PublishTokenMissingError, PublishRefusedError, SourceChangedError, …: as of the publisher.
     """
+    publisher.require_token()
     course = await courses.begin_publishing(course_id, FINISH_AFTER_S)
     source = source_of(course)
     publishing = asyncio.create_task(publisher.publish(source, still_active(course)))

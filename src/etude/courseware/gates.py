@@ -168,8 +168,7 @@ def _looked(
     except EtudeError as error:
         failures.append((index, ClassroomUnreadableError(moduleIndex=index, reason=error.code)))
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        failures.append((index, ClassroomUnreadableError(moduleIndex=index, reason=reason)))
+        failures.append((index, _unreadable(error, index)))
     return None
 
 
@@ -229,4 +228,11 @@ def _frozen(
         failures += ((index, one) for one in error.parts)
     except EtudeError as error:
         failures.append((index, error))
+    except OSError as error:  # a file that went while it was frozen
+        failures.append((index, _unreadable(error, index)))
     return None
+
+
+def _unreadable(error: OSError, index: int) -> ClassroomUnreadableError:
+    reason = error.strerror or type(error).__name__
+    return ClassroomUnreadableError(moduleIndex=index, reason=reason)

@@ -67,6 +67,9 @@ class CoursePublisher(Protocol):
     def target(self) -> str:
         """Where to; `receipts.HERE` or the address of a server."""
 
+    def require_token(self) -> None:
+        """Raise `PublishTokenMissingError` where nothing can be published at all."""
+
     async def readiness(self, course: CourseSource) -> Readiness:
         """Return whether the course could be published now, and everything that keeps it."""
 
@@ -106,6 +109,11 @@ class Publisher:
         self._classrooms = classrooms
         self._token = PublishToken(token)
 
+    def require_token(self) -> None:
+        """Raise `PublishTokenMissingError` where nothing can be published at all."""
+        if not self._token.usable:
+            raise token_missing()
+
     async def readiness(self, course: CourseSource) -> Readiness:
         """Return whether the course could be published now, and everything that keeps it."""
         if not self._token.usable:
@@ -131,7 +139,8 @@ class Publisher:
             BundleUnsafeError, BundleStoredMissingError, BlobCorrupt: stored bytes of equal content
                 are damaged or gone: that is never success.
         """
-        passed = await checked(course, self._classrooms, self._token)
+        self.require_token()
+        passed = await checked(course, self._classrooms)
         turns = asyncio.Semaphore(_AT_ONCE)
 
         async def store(one: Passed) -> CheckedModule:
@@ -174,17 +183,12 @@ class Publisher:
         )
 
 
-async def checked(
-    course: CourseSource, classrooms: Path, token: PublishToken
-) -> tuple[Passed, ...]:
+async def checked(course: CourseSource, classrooms: Path) -> tuple[Passed, ...]:
     """Return the modules of a course, all of which passed every gate.
 
     Raises:
-        PublishTokenMissingError: there is no token.
         PublishRefusedError: gates are closed; every failure is a part.
     """
-    if not token.usable:
-        raise token_missing()
     found = await asyncio.to_thread(check_course, course, classrooms)
     if found.failures:
         raise refused(found.failures)

@@ -87,6 +87,11 @@ class RemotePublisher:
         """The server's address."""
         return self._server.address
 
+    def require_token(self) -> None:
+        """Raise `PublishTokenMissingError` where nothing can be published at all."""
+        if not self._token.usable:
+            raise token_missing()
+
     async def readiness(self, course: CourseSource) -> Readiness:
         """Return whether the course could be published now: the gates here, and the server."""
         if not self._token.usable:
@@ -114,7 +119,8 @@ class RemotePublisher:
             SourceChangedError: a classroom was changed meanwhile; nothing is published.
             PublishServerError: its subclasses say what is wrong with the server or its answer.
         """
-        passed = await checked(course, self._classrooms, self._token)
+        self.require_token()
+        passed = await checked(course, self._classrooms)
         bundles = [one.frozen for one in passed]
         body = SentBody(submission_of(course, passed), bundles, lambda: require_unchanged(passed))
         await asyncio.to_thread(self._server.ask_first, body.size)
@@ -146,8 +152,7 @@ class RemotePublisher:
             CourseUnpublishedError: the server has no such version.
             PublishServerError: its subclasses say what is wrong with the server.
         """
-        if not self._token.usable:
-            raise token_missing()
+        self.require_token()
         await asyncio.to_thread(self._server.withdraw, course_id, version, reason)
         now = self._clock.now()
         async with self._database.transaction() as work:

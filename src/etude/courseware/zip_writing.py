@@ -64,7 +64,7 @@ def archive(entries: Sequence[Entry]) -> Iterator[bytes]:
     """Yield the archive of `entries`, sorted by name, in blocks.
 
     Raises:
-        SourceChangedError: a file is no longer what its entry says.
+        SourceChangedError: a file is no longer what its entry says, or gone.
     """
     offset, directory = 0, []
     for entry in sorted(entries, key=lambda one: one.name):
@@ -86,12 +86,15 @@ def size_of(entries: Sequence[Entry]) -> int:
 
 def _checked(entry: Entry) -> Iterator[bytes]:
     size = crc32 = 0
-    with entry.opens() as file:
-        while block := file.read(BLOCK_BYTES):
-            size += len(block)
-            if size > entry.size:
-                break
-            crc32 = zlib.crc32(block, crc32)
-            yield block
+    try:
+        with entry.opens() as file:
+            while block := file.read(BLOCK_BYTES):
+                size += len(block)
+                if size > entry.size:
+                    break
+                crc32 = zlib.crc32(block, crc32)
+                yield block
+    except OSError as error:  # it was removed since it was hashed, or the disk fails
+        raise SourceChangedError(file=entry.name) from error
     if (size, crc32) != (entry.size, entry.crc32):
         raise SourceChangedError(file=entry.name)

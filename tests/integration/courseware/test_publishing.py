@@ -314,6 +314,29 @@ def test_a_change_meanwhile_is_noticed(works: Works) -> None:
     assert works.rows() == 0
 
 
+def test_a_file_that_goes_meanwhile_is_told(works: Works) -> None:
+    """A sound that is removed after it was hashed: refused by a code, not by a traceback."""
+    source = course(works.classrooms)
+    gone = works.classrooms / "harbour_0" / "audio" / "1.wav"
+
+    class Removing(Publisher):
+        async def _stored(self, passed: Any) -> Any:
+            gone.unlink(missing_ok=True)
+            return await super()._stored(passed)
+
+    publisher = Removing(
+        works.database,
+        works.root / "blobs",
+        works.clock,
+        classrooms=works.classrooms,
+        legacy=works.legacy,
+        token=TOKEN,
+    )
+    with pytest.raises(SourceChangedError):
+        works.run(publisher.publish(source))
+    assert works.rows() == 0
+
+
 def test_a_withdrawn_manifest_is_gone(works: Works) -> None:
     """A withdrawal leaves a tombstone; the same content comes back as a new version only."""
     source = course(works.classrooms)

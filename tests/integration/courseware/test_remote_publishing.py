@@ -443,6 +443,28 @@ def test_courses_are_not_mixed(school: School) -> None:
     assert school.get("/api/learn/courses/lighthouse").status_code == 404
 
 
+def test_nothing_is_held_in_memory(school: School) -> None:
+    """Bundles of 40 MB go through the server in blocks: its memory stays what it was."""
+    school.start()
+    plain = document("harbour_0", "Module 0")
+    film = {"id": "f", "type": "video", "left": 0, "top": 0, "width": 9, "height": 9}
+    board = {"id": "wb_2", "elements": [film | {"src": "media/film.mp4"}]}
+    plain["stage"]["whiteboard"].append(board)
+    lay_out(school.classrooms, plain, media_bytes=40 << 20)
+    only = module(school.classrooms, "harbour_0", ())
+    source = CourseSource(
+        course_id="harbour", title="Harbour", planned=(only.module_id,), modules=(only,)
+    )
+    before = _peak_mb(school.server.pid)
+    assert school.publish(source).new
+    assert _peak_mb(school.server.pid) - before < 30
+
+
+def _peak_mb(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
+    return next(int(one.split()[1]) // 1024 for one in lines if one.startswith("VmHWM"))
+
+
 def test_a_withdrawal_reaches_the_server(school: School) -> None:
     """Withdrawn there and noted here, with an entry in both audit logs; twice is once there."""
     school.start()
