@@ -11,6 +11,7 @@ from etude.errors import (
     InvalidError,
     MalformedError,
     NotFoundError,
+    ThrottledError,
     UnavailableError,
 )
 
@@ -249,3 +250,21 @@ class RangeUnsatisfiableError(InvalidError):
 
     code = "RANGE_UNSATISFIABLE"
     status = 416
+
+
+class TutorUnavailableError(UnavailableError):
+    """No model answers here: nobody grades, talks or coaches. Parameter `available`: false."""
+
+    code = "TUTOR_UNAVAILABLE"
+
+
+class TutorNothingToAskError(NotFoundError):
+    """The classroom has no such scene, question, discussion or milestone."""
+
+    code = "TUTOR_NOTHING_TO_ASK"
+
+
+class TutorTooManyError(ThrottledError):
+    """Somebody asked a model as often as one may within an hour."""
+
+    code = "TUTOR_TOO_MANY"

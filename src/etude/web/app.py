@@ -27,6 +27,7 @@ from etude.web import (
     reviews,
     sessions,
     task_instances,
+    tutor,
     uploads,
 )
 from etude.web.addresses import before_request, what_is_taken
@@ -58,6 +59,7 @@ ROUTE_HANDLERS: Final[tuple[HTTPRouteHandler, ...]] = (
     *classroom_jobs.route_handlers,
     *classrooms.route_handlers,
     *courseware.route_handlers,
+    *tutor.route_handlers,
     *lesson_packs.route_handlers,
     *course_receiving.route_handlers,
 )

@@ -32,6 +32,7 @@ from etude.store import Blobs, Database
 from etude.store.errors import StoreUnavailable
 from etude.web.gateway_link import GatewayLinks
 from etude.web.in_flight import InFlight
+from etude.web.tutor_desk import TutorDesk
 
 TOKEN_USE_EVERY_S: Final = 60.0
 
@@ -57,6 +58,7 @@ class Services:
     links: GatewayLinks
     shelf: RubricShelf
     card_links: CardLinks
+    tutoring: TutorDesk = field(default_factory=TutorDesk)
     token_use: TokenUse = field(default_factory=TokenUse)
     in_flight: InFlight = field(default_factory=InFlight)
 
