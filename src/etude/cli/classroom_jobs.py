@@ -5,13 +5,14 @@ whether or not a worker runs; with `--no-wait` it is left to the worker.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import msgspec
 import typer
 
+from etude.authoring.authors import LessonAuthor, Voice
 from etude.authoring.classrooms.composition import (
     classroom_handlers,
     lesson_authors,
@@ -29,7 +30,8 @@ from etude.authoring.errors import (
     LessonOutlineInvalidError,
     LessonOutlineMistakeError,
 )
-from etude.authoring.records import SoundFile
+from etude.authoring.model.configured import model_author
+from etude.authoring.records import AuthorName, SoundFile
 from etude.classroom.loading import read_object
 from etude.cli import exits, terminal
 from etude.cli.classroom_group import app
@@ -52,9 +54,14 @@ WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Work until i
 
 @app.command()
 def generate(  # noqa: PLR0913 - the command's options
-    material: Annotated[list[Path], typer.Argument(help="Files, or folders of NN.txt, NN.mp3.")],
+    material: Annotated[
+        list[Path] | None, typer.Argument(help="Files, or folders of NN.txt, NN.mp3.")
+    ] = None,
     *,
-    title: Annotated[str, typer.Option(help="Of the lesson; else the material's own.")] = "",
+    title: Annotated[
+        str, typer.Option("--title", "--about", help="The title; for a model, what it is about.")
+    ] = "",
+    author: Annotated[str, typer.Option(help="outline, or llm: asks a model.")] = "outline",
     language: Annotated[str | None, typer.Option(help="en or zh-CN; else by its letters.")] = None,
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Several activities instead of one.")
@@ -68,10 +75,12 @@ def generate(  # noqa: PLR0913 - the command's options
     data: DataOption = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Make one lesson of material; its outline then waits for `etude classroom confirm`."""
+    """Make one lesson; of material, its outline then waits for `etude classroom confirm`."""
+    if author not in get_args(AuthorName):
+        raise typer.BadParameter(author, param_hint="--author")
     if language not in {None, "en", "zh-CN"}:
         raise typer.BadParameter(str(language), param_hint="--language")
-    files = files_of(material)
+    files = files_of(material or [])
     texts = tuple(text_of(path) for path in files if path.suffix.lower() in TEXTS)
 
     async def act(jobs: ClassroomJobs, here: Local, settings: Settings) -> ClassroomJob:
@@ -90,7 +99,7 @@ def generate(  # noqa: PLR0913 - the command's options
             interactive_mode=interactive,
             task_engine_mode=task,
         )
-        return await jobs.create(request, HOST)
+        return await jobs.create(request, HOST, author)  # type: ignore[arg-type]  # checked above
 
     _act(act, data, wait=wait, as_json=as_json, confirm_at_once=confirm_at_once)
 
@@ -170,8 +179,8 @@ def _act(
     with course_voice(settings) as voice:
 
         async def whole(here: Local) -> ClassroomJob:
-            blobs, authors = Blobs(settings.blobs, here.clock), None
-            authors = lesson_authors(blobs, voice)
+            blobs = Blobs(settings.blobs, here.clock)
+            authors = _authors(settings, here, blobs, voice)
             made_of = (here.database, blobs, here.clock, RandomIds(), settings, authors)
             jobs = open_classroom_jobs(*made_of)
             job = await act(jobs, here, settings)
@@ -204,6 +213,13 @@ async def _finished(
     return job
 
 
+def _authors(
+    settings: Settings, here: Local, blobs: Blobs, voice: Voice | None
+) -> Mapping[str, LessonAuthor]:
+    model = model_author(settings, here.database, blobs, here.clock, voice)
+    return lesson_authors(blobs, voice, model)
+
+
 def _with_jobs(
     act: Callable[[ClassroomJobs, Local, Settings], Awaitable[Result]], data: Path | None
 ) -> Result:
@@ -211,9 +227,8 @@ def _with_jobs(
 
     async def whole(here: Local) -> Result:
         blobs = Blobs(settings.blobs, here.clock)
-        jobs = open_classroom_jobs(
-            here.database, blobs, here.clock, RandomIds(), settings, lesson_authors(blobs)
-        )
+        authors = _authors(settings, here, blobs, None)
+        jobs = open_classroom_jobs(here.database, blobs, here.clock, RandomIds(), settings, authors)
         return await act(jobs, here, settings)
 
     return with_database("classroom", data, whole)

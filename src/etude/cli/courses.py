@@ -14,6 +14,7 @@ import typer
 
 from etude.authoring import publication
 from etude.authoring.authors import Voice
+from etude.authoring.classrooms.records import HOST as HOST_OWNER
 from etude.authoring.courses import Courses
 from etude.authoring.records import (
     RUN,
@@ -41,8 +42,6 @@ from etude.store import Blobs
 app = typer.Typer()
 
 _LOOK_EVERY_S: Final = 0.1
-OWNER: Final = "host"
-"""Whoever sits at this machine: courses made here draw on one quota."""
 CourseArgument = Annotated[str, typer.Argument(metavar="COURSE")]
 ModuleArgument = Annotated[int, typer.Argument(metavar="MODULE", help="From 0.")]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Work until it is done.")]
@@ -99,7 +98,7 @@ def create(  # noqa: PLR0913 - the command's options
             web_search=web_search,
             image_generation=pictures,
         )
-        return await courses.create(request, OWNER, author)  # type: ignore[arg-type]  # checked above
+        return await courses.create(request, HOST_OWNER.name, author)  # type: ignore[arg-type]  # checked above
 
     _act(act, data, wait=wait, as_json=as_json)
 

@@ -12,6 +12,7 @@ from etude.authoring.authors import Voice
 from etude.authoring.classrooms.composition import classroom_handlers, lesson_authors
 from etude.authoring.classrooms.learner_data import classrooms_data
 from etude.authoring.classrooms.making import TIDY, TIDY_EVERY_S
+from etude.authoring.model.configured import model_author
 from etude.authoring.records import RUN
 from etude.cli.assessing import assessing_runners, pending_metrics, speech_pool
 from etude.cli.course_making import runs_here, voice_of
@@ -140,7 +141,8 @@ def classroom_runner(
     settings: Settings, database: Database, blobs: Blobs, clock: Clock, voice: Voice | None
 ) -> Runner:
     """Return a runner of its own for single classrooms: no course takes their place."""
-    authors = lesson_authors(blobs, voice)
+    model = model_author(settings, database, blobs, clock, voice)
+    authors = lesson_authors(blobs, voice, model)
     carried_out = classroom_handlers(database, blobs, clock, RandomIds(), settings, authors)
     tidy = Periodic(kind=TIDY, every_s=TIDY_EVERY_S)
     return Runner(database, carried_out, periodic=[tidy], pace=COURSE_PACE)

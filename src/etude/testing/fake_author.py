@@ -120,7 +120,11 @@ def outlines(practice: bool) -> dict[str, Any]:  # noqa: FBT001 - told by the pr
         ("pbl", "Build a small cycle"),
         ("slide", "What we learnt"),
     ]
-    return {"scenes": [_outlined(kind, title) for kind, title in scenes]}
+    return {
+        "title": "The way of a drop",
+        "languageDirective": "Teach in English.",
+        "scenes": [_outlined(kind, title) for kind, title in scenes],
+    }
 
 
 def _outlined(kind: str, title: str) -> dict[str, Any]:

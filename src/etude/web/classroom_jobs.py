@@ -1,11 +1,13 @@
 """Single classrooms over HTTP: ask for one, follow it, read and confirm its outline, cancel."""
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 from litestar import Response, get, post, put
 from litestar.params import JSONBody, PathParameter
 
 from etude import i18n
+from etude.authoring.authors import LessonAuthor
 from etude.authoring.classrooms.composition import lesson_authors, open_classroom_jobs
 from etude.authoring.classrooms.errors import (
     ClassroomJobsAtOnceError,
@@ -20,6 +22,7 @@ from etude.authoring.classrooms.jobs import ClassroomJobs
 from etude.authoring.classrooms.records import ClassroomJob, LessonOutline, LessonRequest, Owner
 from etude.authoring.errors import (
     AuthorUnknownError,
+    CourseVoiceMissingError,
     LessonMaterialTooLittleError,
     LessonMaterialTooMuchError,
     LessonOutlineInvalidError,
@@ -27,8 +30,15 @@ from etude.authoring.errors import (
     MaterialTwiceError,
     MaterialUnreadableError,
 )
+from etude.authoring.model.configured import model_author
+from etude.authoring.model.errors import (
+    CourseRequestEmptyError,
+    PriceMissingError,
+    QuotaSpentError,
+)
 from etude.authoring.records import SoundFile
 from etude.authoring.voices import PromisedVoice
+from etude.llm.errors import LlmAddressError, LlmNotInstalledError
 from etude.people.errors import CursorInvalidError
 from etude.people.paging import DEFAULT_LIMIT
 from etude.people.scopes import Scope
@@ -37,7 +47,7 @@ from etude.web.auth import principal_of
 from etude.web.classroom_views import JobPage, JobView, NewClassroom, OutlineView, job_view
 from etude.web.declared import EVERYWHERE, declared
 from etude.web.paging import Cursor, Limit
-from etude.web.services import HttpRequest, services_of
+from etude.web.services import HttpRequest, Services, services_of
 
 PATH: Final = "/api/generate-classroom"
 _ONE: Final = PATH + "/{job_id:str}"
@@ -52,6 +62,12 @@ JobId = Annotated[str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$", descripti
         needs=Scope.CLASSROOMS_WRITE,
         raises=(
             AuthorUnknownError,
+            CourseRequestEmptyError,
+            CourseVoiceMissingError,
+            LlmAddressError,
+            LlmNotInstalledError,
+            PriceMissingError,
+            QuotaSpentError,
             LessonMaterialTooLittleError,
             LessonMaterialTooMuchError,
             LessonStepsMissingError,
@@ -211,7 +227,16 @@ def jobs_of(request: HttpRequest) -> ClassroomJobs:
         services.clock,
         services.ids,
         services.settings,
-        lesson_authors(services.blobs, PromisedVoice()),
+        lesson_authors_of(services),
+    )
+
+
+def lesson_authors_of(services: Services) -> Mapping[str, LessonAuthor]:
+    """Return the authors of lessons on their own; here none of them makes anything."""
+    database, blobs, clock = services.database, services.blobs, services.clock
+    voice = PromisedVoice()
+    return lesson_authors(
+        blobs, voice, model_author(services.settings, database, blobs, clock, voice)
     )
 
 

@@ -104,7 +104,8 @@ def test_a_course_is_asked_for_followed_and_accounted_for(
         told = (await client.get(f"{path}/calls", params={"answers": "true"})).json()["items"]
         assert "courseGoals" in told[0]["answer"]["text"]
         owners = {one.owner for one in await _owners(site)}
-        assert owners == {"service:desk"}
+        assert len(owners) == 1
+        assert next(iter(owners)).startswith("service:")
 
     with model.serve() as url:
         site = Site(database, tmp_path, url)

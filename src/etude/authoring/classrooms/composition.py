@@ -20,9 +20,18 @@ from etude.speech.audio import duration_ms
 from etude.store import Blobs, Database
 
 
-def lesson_authors(blobs: Blobs, voice: Voice | None = None) -> Mapping[str, LessonAuthor]:
-    """Return the authors that need no network; `voice` speaks for them, if there is one."""
-    return {"outline": OutlineAuthor(blobs.file_of, duration_ms, voice)}
+def lesson_authors(
+    blobs: Blobs, voice: Voice | None = None, model: LessonAuthor | None = None
+) -> Mapping[str, LessonAuthor]:
+    """Return the authors of an installation.
+
+    Args:
+        blobs: holds the recordings of material.
+        voice: speaks for them, if there is one.
+        model: the one that asks a model, if there is one (`etude.authoring.model.configured`).
+    """
+    outline = OutlineAuthor(blobs.file_of, duration_ms, voice)
+    return {"outline": outline} if model is None else {"outline": outline, "llm": model}
 
 
 def open_classroom_jobs(

@@ -302,6 +302,11 @@ def blob_owner(job_key: int) -> str:
     return f"classroom-job:{job_key}"
 
 
+def ledger_subject(job_key: int) -> str:
+    """Return whose work it is in the ledger what a model is asked for a job."""
+    return f"classroom:{job_key}"
+
+
 def _outline(job: ClassroomJob) -> LessonOutline:
     if job.outline is None:
         raise ClassroomJobStateError(status=job.status)

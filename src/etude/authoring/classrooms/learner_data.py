@@ -13,9 +13,11 @@ import msgspec
 from sqlalchemy import delete, select, update
 
 from etude.authoring.classrooms import repository
-from etude.authoring.classrooms.jobs import blob_owner
+from etude.authoring.classrooms.jobs import blob_owner, ledger_subject
 from etude.authoring.classrooms.records import MAKE, REMOVE, ClassroomJob, ClassroomRecord
 from etude.authoring.classrooms.tables import classroom_job, classroom_record
+from etude.authoring.model import ledger
+from etude.authoring.tables import authoring_call
 from etude.classroom.library import ClassroomLibrary
 from etude.classroom.loading import write_classroom
 from etude.clock import Clock, to_us
@@ -50,7 +52,7 @@ def classrooms_data(clock: Clock, blobs: Blobs, folder: Path) -> LearnerData:
 
     return LearnerData(
         context=CONTEXT,
-        tables=(classroom_record, classroom_job),
+        tables=(classroom_record, classroom_job, authoring_call),
         export_learner=export,
         erase_learner=erase,
     )
@@ -64,6 +66,7 @@ async def _erase(work: UnitOfWork, blobs: Blobs, learner_key: int, clock: Clock)
     jobs = select(classroom_job.c.job_key).where(classroom_job.c.classroom_key.in_(keys))
     for job_key in list((await work.connection.execute(jobs)).scalars()):
         await blobs.remove_references(work, blob_owner(job_key))
+        await ledger.erase(work, ledger_subject(job_key))
         found = await repository.job_by_key(work.connection, job_key)
         if found is not None:
             await _stop(work, found, clock)

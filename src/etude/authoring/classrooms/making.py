@@ -17,7 +17,13 @@ import structlog
 from etude.authoring.authors import LessonAuthor, LessonOrder, by_author, to_the_end
 from etude.authoring.classrooms import repository
 from etude.authoring.classrooms.errors import LessonWithoutActivityError
-from etude.authoring.classrooms.jobs import LOOK_AGAIN, ClassroomJobs, blob_owner, unwant
+from etude.authoring.classrooms.jobs import (
+    LOOK_AGAIN,
+    ClassroomJobs,
+    blob_owner,
+    ledger_subject,
+    unwant,
+)
 from etude.authoring.classrooms.records import (
     ClassroomJob,
     JobStatus,
@@ -227,7 +233,7 @@ class ClassroomMaking:
     @staticmethod
     def _order(job: Job, found: ClassroomJob, part: int) -> LessonOrder:
         seat = Seat(
-            subject=f"classroom:{found.job_key}",
+            subject=ledger_subject(found.job_key),
             run_id=found.job_id,
             part=part,
             owner=found.owner.name,

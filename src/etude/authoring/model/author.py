@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 import structlog
 
-from etude.authoring.authors import ModuleOrder, Voice, refuse_options
+from etude.authoring.authors import LessonOrder, ModuleOrder, Voice, refuse_options
+from etude.authoring.classrooms.records import LessonOutline, LessonRequest, Step, Tell
 from etude.authoring.errors import CourseVoiceMissingError
 from etude.authoring.framework import CourseFramework
 from etude.authoring.material import Language
@@ -21,12 +22,14 @@ from etude.authoring.model import ledger, prompts
 from etude.authoring.model.accounts import SEARCH
 from etude.authoring.model.answers import by_contract, fenced
 from etude.authoring.model.asking import Asking, Desk, require_quota
+from etude.authoring.model.briefs import TYPES, Brief, brief_of_lesson, brief_of_module
 from etude.authoring.model.errors import CourseRequestEmptyError, SearchFailedError
 from etude.authoring.model.finishing import finish
+from etude.authoring.model.lessons import checked_edit, outline_from, planned_from
 from etude.authoring.model.material_sounds import recorded_sentences
 from etude.authoring.model.reading_framework import read_framework_answer
 from etude.authoring.model.searching import Source, search
-from etude.authoring.model.writing import Brief, Writer
+from etude.authoring.model.writing import Outliner, Writer, Written
 from etude.authoring.records import CourseRequest
 from etude.authoring.seats import Seat
 from etude.authoring.stopping import stoppable
@@ -75,6 +78,10 @@ class ModelAuthor:
         refuse_options(
             request, search=terms.search_url is not None, pictures=terms.pictures is not None
         )
+        await self._require(request, owner)
+
+    async def _require(self, request: CourseRequest | LessonRequest, owner: str) -> None:
+        terms = self._desk.terms
         if not request.requirement.strip() and not request.materials:
             raise CourseRequestEmptyError
         self._speaks(request)
@@ -89,6 +96,9 @@ class ModelAuthor:
 
     def silent(self, request: CourseRequest) -> tuple[str, ...]:
         """Return what is practised without sound: sentences are chosen later; see `Author`."""
+        return self._silent(request)
+
+    def _silent(self, request: CourseRequest | LessonRequest) -> tuple[str, ...]:
         if self._speaks(request) or recorded_sentences(request):
             return ()
         return ("practice",)
@@ -116,15 +126,62 @@ class ModelAuthor:
 
     async def module(self, order: ModuleOrder, draft: Draft) -> Classroom:
         """Return the classroom of a module; see `Author`."""
-        brief = Brief(
-            order=order,
-            language=language_for(order.request),
-            sources=await self._sources(),
+        brief = brief_of_module(
+            order,
+            language_for(order.request),
+            await self._sources(),
+            recorded_sentences(order.request),
             speaks=self._speaks(order.request),
-            recorded=recorded_sentences(order.request),
         )
         async with Chat(self._desk.terms.endpoint) as chat:
-            written = await Writer(self._asking(chat), self._blobs, draft, brief).lesson()
+            asking = self._asking(chat)
+            planned = await Outliner(asking, brief).outlines()
+            written = await Writer(asking, self._blobs, draft, brief).lesson(planned.scenes)
+        return await self._finished(brief, written, draft)
+
+    async def accept(self, request: LessonRequest, owner: str) -> None:
+        """Refuse what no model is asked for; see `LessonAuthor`. Raises as `admit`."""
+        await self._require(request, owner)
+
+    async def lesson_outline(self, order: LessonOrder, tell: Tell) -> LessonOutline:
+        """Return the outline that a model plans; see `LessonAuthor`."""
+        tell(Step.OUTLINES, 0, 1)
+        brief = self._brief_of(order, None)
+        async with Chat(self._desk.terms.endpoint) as chat:
+            asking = Asking(self._desk, order.seat, chat)
+            return outline_from(await Outliner(asking, brief).outlines())
+
+    def edited_outline(self, made: LessonOutline, edited: LessonOutline) -> LessonOutline:
+        """Return an edited outline; see `LessonAuthor`."""
+        known = {one.type for one in made.scenes}
+        return checked_edit(edited, [one for one in TYPES if one != "practice" or one in known])
+
+    async def lesson(
+        self, order: LessonOrder, outline: LessonOutline, draft: Draft, tell: Tell
+    ) -> Classroom:
+        """Return the classroom of a confirmed outline; see `LessonAuthor`."""
+        brief = self._brief_of(order, outline)
+        async with Chat(self._desk.terms.endpoint) as chat:
+            writer = Writer(Asking(self._desk, order.seat, chat), self._blobs, draft, brief)
+            written = await writer.lesson(planned_from(outline), partial(tell, Step.SCENES))
+        tell(Step.TTS, 0, 1)
+        return await self._finished(brief, written, draft)
+
+    def silent_sentences(self, request: LessonRequest) -> tuple[str, ...]:
+        """Return what is practised without sound; see `silent`."""
+        return self._silent(request)
+
+    def _brief_of(self, order: LessonOrder, outline: LessonOutline | None) -> Brief:
+        request = order.request
+        return brief_of_lesson(
+            order,
+            outline,
+            language_for(request),
+            recorded_sentences(request),
+            speaks=self._speaks(request),
+        )
+
+    async def _finished(self, brief: Brief, written: Sequence[Written], draft: Draft) -> Classroom:
         voice = self._voice if brief.speaks else None
         return await stoppable(
             lambda stop: finish(brief, written, draft, self._recording, voice, stop)
@@ -140,7 +197,7 @@ class ModelAuthor:
             raise RuntimeError(message)
         return Asking(self._desk, self._seat, chat)
 
-    def _speaks(self, request: CourseRequest) -> bool:
+    def _speaks(self, request: CourseRequest | LessonRequest) -> bool:
         if not request.narrated:
             return False
         language = language_for(request)
@@ -176,8 +233,8 @@ class ModelAuthor:
         return msgspec.json.decode(found[0], type=tuple[Source, ...]) if found else ()
 
 
-def language_for(request: CourseRequest) -> Language:
-    """Return the language of a course: the one asked for, else that of its words."""
+def language_for(request: CourseRequest | LessonRequest) -> Language:
+    """Return the language to write in: the one asked for, else that of the request's words."""
     if request.language is not None:
         return request.language
     words = (request.requirement, *(one.text for one in request.materials))

@@ -8,8 +8,9 @@ import msgspec
 from etude.authoring.authors import Voice
 from etude.authoring.draft_sounds import DraftSounds, Recording, Speak
 from etude.authoring.material import Fact, Language, Ref
+from etude.authoring.model.briefs import Brief
 from etude.authoring.model.errors import ModelAnswerRefusedError
-from etude.authoring.model.writing import Brief, Written
+from etude.authoring.model.writing import Written
 from etude.authoring.outline.module import classroom_of
 from etude.authoring.outline.practice import LISTEN_RATIO, rubric_for
 from etude.authoring.wording import key, language_of
@@ -38,9 +39,15 @@ def finish(
         ModelAnswerRefusedError: it breaks a rule of classrooms or a gate of publishing.
     """
     speak = None if voice is None else _speaker(voice, brief.language)
-    sounds = DraftSounds(recording, brief.order.request.sounds, draft, speak, stop)
+    sounds = DraftSounds(recording, brief.sounds, draft, speak, stop)
     scenes = tuple(_scenes(brief, written, sounds))
-    made = classroom_of(brief.lesson(), scenes, brief.order.classroom_id, brief.order.created_at)
+    made = classroom_of(
+        brief.lesson,
+        scenes,
+        brief.classroom_id,
+        brief.created_at,
+        task_engine_mode=brief.task_engine_mode,
+    )
     return _gated(made, draft)
 
 
@@ -75,13 +82,13 @@ def _scenes(brief: Brief, written: Sequence[Written], sounds: DraftSounds) -> It
         kind: SceneType = content.__struct_config__.tag  # type: ignore[assignment]  # the tag is the type
         yield Scene(
             id=f"scene-{number:02d}",
-            stage_id=brief.order.classroom_id,
+            stage_id=brief.classroom_id,
             type=kind,
             title=one.title,
             order=number,
             content=content,
             actions=tuple(_spoken(one.actions, sounds)),
-            outline_id=f"m{brief.order.index}.s{number}",
+            outline_id=f"m{brief.lesson.index}.s{number}",
             key_points=one.points[:20],
         )
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Row, and_, func, insert, or_, select, text, update
+from sqlalchemy import Row, and_, delete, func, insert, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.authoring.model.spending import Spent, Tokens
@@ -159,6 +159,11 @@ async def retire(work: UnitOfWork, subject: str, parts: Sequence[int]) -> None:
     """Let answers serve no later run: somebody asked for other ones."""
     mine = and_(_c.subject == subject, _c.part.in_(parts))
     await work.connection.execute(update(authoring_call).where(mine).values(retired=True))
+
+
+async def erase(work: UnitOfWork, subject: str) -> None:
+    """Remove everything that was asked and answered for a subject."""
+    await work.connection.execute(delete(authoring_call).where(_c.subject == subject))
 
 
 async def spent_by_run(connection: AsyncConnection, run_id: str) -> Spent:

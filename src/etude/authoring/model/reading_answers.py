@@ -45,7 +45,9 @@ _VIEWPORT: Final = '<meta name="viewport" content="width=device-width, initial-s
 _ADDRESS: Final = re.compile(r"\b(?:https?|ftp)://\S{0,80}|\bwww\.\S{1,80}", re.IGNORECASE)
 
 
-def read_outlines(text: str, language: Language, types: Sequence[OutlinedType]) -> Outlines:
+def read_outlines(
+    text: str, language: Language, types: Sequence[OutlinedType], *, titled: bool = False
+) -> Outlines:
     """Return the outline of a lesson; types that are not to be had, and second projects, go."""
     value = json_of(text)
     if isinstance(value, list):
@@ -59,10 +61,12 @@ def read_outlines(text: str, language: Language, types: Sequence[OutlinedType]) 
         if one.type in types and not once:
             kept.append(one)
     found = list(_outline_mistakes(kept))
+    if titled and made.title is None:
+        found.append(mistake("title", "missing"))
     found += script_mistakes((f"{one.title} {one.description}" for one in kept), language)
     if found:
         raise refused(found)
-    return Outlines(scenes=tuple(kept))
+    return msgspec.structs.replace(made, scenes=tuple(kept))
 
 
 def _planned(one: Any) -> Any:  # noqa: ANN401 - any JSON value

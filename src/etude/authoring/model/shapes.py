@@ -38,8 +38,10 @@ class OutlinedScene(_Shape, frozen=True, kw_only=True):
 
 
 class Outlines(_Shape, frozen=True, kw_only=True):
-    """The scenes of a lesson, without those that come by themselves."""
+    """The scenes of a lesson, without those that come by themselves; its title if it is alone."""
 
+    title: Name | None = None
+    language_directive: Annotated[str, Meta(max_length=2000)] | None = None
     scenes: Annotated[tuple[OutlinedScene, ...], Meta(min_length=4, max_length=14)]
 
 

@@ -1,19 +1,17 @@
 """Writing one lesson with a model: outline, then scene after scene, each from its own question."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 import structlog
 
-from etude.authoring.authors import ModuleOrder
-from etude.authoring.framework import ModuleSpec
-from etude.authoring.material import Fact, Language, Ref, Syllabus, Unit
 from etude.authoring.model import prompts
 from etude.authoring.model.answers import by_contract, fenced
 from etude.authoring.model.asking import Asking
+from etude.authoring.model.briefs import TYPES, Brief
 from etude.authoring.model.errors import ModelAnswerRefusedError
 from etude.authoring.model.layout import Laid, lay_out
 from etude.authoring.model.project import content_of
@@ -28,7 +26,6 @@ from etude.authoring.model.reading_answers import (
     read_slide,
 )
 from etude.authoring.model.script import Stage, answers_of, read_actions, usual_actions
-from etude.authoring.model.searching import Source
 from etude.authoring.model.shapes import (
     OutlinedScene,
     OutlinedType,
@@ -38,7 +35,7 @@ from etude.authoring.model.shapes import (
     SlideText,
 )
 from etude.authoring.outline import slides
-from etude.authoring.outline.lesson import Drawn, Lesson
+from etude.authoring.outline.lesson import Drawn
 from etude.authoring.outline.module import agents_of
 from etude.classroom.actions import Action, Speech
 from etude.classroom.learner_text import element_text
@@ -61,58 +58,16 @@ _OUTLINE_MATERIAL: Final = 30_000
 _SCENE_MATERIAL: Final = 10_000
 _PICTURE_TRIES: Final = 2
 _SENTENCES: Final = 6
-_TYPES: Final[Mapping[OutlinedType, str]] = {
-    "slide": "text, tables, steps, definitions or one picture on a slide",
-    "quiz": "questions with answers that are checked at once",
-    "interactive": "a small page on which learners do something and see what it does",
-    "pbl": "a project with milestones; at most one",
-    "practice": "sentences to listen to and read aloud, one after the other; at most one",
-}
+_TITLE: Final = """
+  "title": 1 to 120 characters: what the lesson is called,
+  "languageDirective": at most 2000 characters: its language, and how its terms are used,
+""".rstrip()
 
 log: Final = structlog.get_logger("etude.authoring")
 
 
-class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lesson is written by.
-
-    Attributes:
-        speaks: whether a voice says what the teacher says.
-        recorded: sentences of the material that have a recording, by their letters.
-    """
-
-    order: ModuleOrder
-    language: Language
-    sources: Sequence[Source]
-    speaks: bool
-    recorded: Mapping[str, Fact]
-
-    @property
-    def spec(self) -> ModuleSpec:
-        """The module in its framework."""
-        return self.order.framework.modules[self.order.index]
-
-    @property
-    def types(self) -> tuple[OutlinedType, ...]:
-        """The types of scene that the lesson can have: nothing is practised without sound."""
-        sounds = self.speaks or bool(self.recorded)
-        return tuple(one for one in _TYPES if one != "practice" or sounds)
-
-    def lesson(self) -> Lesson:
-        """Return the lesson for what is drawn by rule: title, goals, colours, phrases."""
-        unit = Unit(title=self.spec.title, ref=Ref(0, 1))
-        syllabus = Syllabus(
-            title=self.order.framework.course_title,
-            language=self.language,
-            units=(unit,),
-            files=("framework",),
-        )
-        return Lesson(
-            syllabus=syllabus,
-            at=0,
-            spec=self.spec,
-            framework=self.order.framework,
-            index=self.order.index,
-        )
+def _unheard(made: int, of: int) -> None:
+    del made, of  # nobody follows
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +84,33 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...] = ()
 
 
+class Outliner:
+    """Plans one lesson."""
+
+    def __init__(self, asking: Asking, brief: Brief) -> None:
+        """Ask through `asking`."""
+        self._asking = asking
+        self._brief = brief
+
+    async def outlines(self) -> Outlines:
+        """Return the outline of the lesson, without the scenes that come by themselves."""
+        brief = self._brief
+        messages = prompts.messages(
+            "outlines",
+            brief.language,
+            TITLE=_TITLE if brief.lesson.alone else "",
+            WISH=brief.wish,
+            TYPES=prompts.listed([f"{one}: {TYPES[one]}" for one in brief.types]),
+            REQUIREMENT=fenced("LESSON", brief.requirement),
+            MATERIAL=prompts.material_of(brief.materials, _OUTLINE_MATERIAL),
+            SOURCES=prompts.sources_of(brief.sources),
+        )
+        read = partial(
+            read_outlines, language=brief.language, types=brief.types, titled=brief.lesson.alone
+        )
+        return await by_contract(self._asking, "outlines", messages, OUTLINE_TOKENS, read)
+
+
 class Writer:
     """Writes one lesson."""
 
@@ -138,17 +120,21 @@ class Writer:
         self._blobs = blobs
         self._draft = draft
         self._brief = brief
-        self._lesson = brief.lesson()
+        self._lesson = brief.lesson
         self._agents = agents_of(self._lesson)
         self._written: list[Written] = []
         self._pictures = 0
 
-    async def lesson(self) -> tuple[Written, ...]:
-        """Return every scene of the lesson."""
-        planned = (await self._outlines()).scenes
-        opening = (slides.cover(self._lesson), slides.goals(self._lesson))
+    async def lesson(
+        self, planned: Sequence[OutlinedScene], told: Callable[[int, int], None] = _unheard
+    ) -> tuple[Written, ...]:
+        """Return every scene of the lesson; `told` is told how many of how many are there."""
+        opening = [slides.cover(self._lesson)]
+        if not self._lesson.alone:
+            opening.append(slides.goals(self._lesson))
         self._written = [self._by_rule(one, at) for at, one in enumerate(opening, 1)]
         for at, one in enumerate(planned):
+            told(at, len(planned))
             self._written.append(await self._scene(planned, at, one))
         return tuple(self._written)
 
@@ -161,19 +147,6 @@ class Writer:
             actions=usual_actions(said, f"a{number}"),
         )
 
-    async def _outlines(self) -> Outlines:
-        order, brief = self._brief.order, self._brief
-        messages = prompts.messages(
-            "outlines",
-            brief.language,
-            TYPES=prompts.listed([f"{one}: {_TYPES[one]}" for one in brief.types]),
-            REQUIREMENT=fenced("LESSON", order.requirement),
-            MATERIAL=prompts.material_of(order.request.materials, _OUTLINE_MATERIAL),
-            SOURCES=prompts.sources_of(brief.sources),
-        )
-        read = partial(read_outlines, language=brief.language, types=brief.types)
-        return await by_contract(self._asking, "outlines", messages, OUTLINE_TOKENS, read)
-
     async def _scene(
         self, planned: Sequence[OutlinedScene], at: int, scene: OutlinedScene
     ) -> Written:
@@ -182,7 +155,8 @@ class Writer:
         written = await self._content(scene, context, name)
         if not self._brief.speaks:
             return written
-        position = "the last" if at == len(planned) - 1 else f"{at + 3} of {len(planned) + 2}"
+        number, count = len(self._written) + 1, len(planned) + len(self._written) - at
+        position = "the last" if at == len(planned) - 1 else f"{number} of {count}"
         actions = await self._actions(scene, written, context, position)
         return msgspec.structs.replace(written, actions=actions)
 
@@ -237,7 +211,7 @@ class Writer:
     async def _laid(self, said: SlideText, name: str) -> Laid:
         palette = self._lesson.palette
         pictures = [one for one in said.blocks if isinstance(one, PictureBlock)]
-        wanted = pictures and self._brief.order.request.image_generation
+        wanted = pictures and self._brief.pictures
         reference = await self._picture(pictures[0]) if wanted else None
         return lay_out(said, name, palette, reference)
 
@@ -311,7 +285,7 @@ class Writer:
         return " ".join(said)[-150:] or prompts.NOTHING
 
     def _context(self, planned: Sequence[OutlinedScene], at: int) -> str:
-        framework, spec, scene = self._brief.order.framework, self._brief.spec, planned[at]
+        framework, spec, scene = self._lesson.framework, self._lesson.spec, planned[at]
         contract = framework.continuity_contract
         activity = f"What learners do: {scene.activity}" if scene.activity else ""
         return prompts.render(
@@ -322,14 +296,14 @@ class Writer:
             DIRECTIVE=framework.language_directive,
             LESSON=f"{spec.title}: {spec.description}",
             OBJECTIVES=prompts.listed(spec.learning_objectives),
-            EARLIER=prompts.listed([one.stage.title for one in self._brief.order.earlier]),
+            EARLIER=prompts.listed(self._brief.earlier),
             SCENES=prompts.listed([f"{one.type}: {one.title}" for one in planned]),
             NUMBER=str(at + 1),
             TITLE=scene.title,
             DESCRIPTION=scene.description,
             POINTS=prompts.listed(scene.key_points),
             ACTIVITY=activity,
-            MATERIAL=prompts.material_of(self._brief.order.request.materials, _SCENE_MATERIAL),
+            MATERIAL=prompts.material_of(self._brief.materials, _SCENE_MATERIAL),
         )
 
 
