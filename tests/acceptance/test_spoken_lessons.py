@@ -119,11 +119,11 @@ Harm = Callable[[int], None]
 def test_engines_that_fail_move_no_clock_and_lose_no_turn(
     tmp_path: Path, of_worker: Sequence[Harm]
 ) -> None:
-    """Five toys practise while engines are killed, hang and run out of memory.
+    """Four toys practise while engines are killed, hang and run out of memory.
 
     Every window is as long as ever, every clip is played, and in the end every turn is assessed.
     """
-    toys, steps = 5, 3
+    toys, steps = 4, 3
     harms = {"gateway": (kill, hang, run_out_of_memory), "worker": of_worker}
     with SpeakingRoom(tmp_path, toys=toys, steps=steps) as room:
         over = threading.Event()

@@ -133,6 +133,7 @@ class SpeakingToy(FakeDevice):
         self.heard: list[str] = []
         """The clips that were over, in order."""
         self.losses = 0
+        self._gone = False
         self.watchers.append(self._notice)
 
     async def come(self, client: httpx2.AsyncClient, ota_url: str) -> None:
@@ -161,12 +162,17 @@ class SpeakingToy(FakeDevice):
             await self._over.wait()
         await asyncio.sleep(_AFTER_LAST * self._last.lasts_ms / 1000 + _SETTLED_S)
 
+    def go(self) -> None:
+        """Leave for good."""
+        self._gone = True
+        self.leave()
+
     def _notice(self, seen: Seen) -> None:
         if seen.what == "clip_over" and seen.detail in self._names:
             self.heard.append(seen.detail)
             if seen.detail == self._last.name:
                 self._over.set()
-        elif seen.what in {"lost", "closed"}:
+        elif seen.what in {"lost", "closed"} and not self._gone:
             self.losses += 1
 
 
@@ -186,7 +192,7 @@ async def practise(
         await asyncio.sleep(_SETTLED_S)
         for _ in range(rounds):
             await toy.read()
-        toy.leave()
+        toy.go()
 
     async with httpx2.AsyncClient(trust_env=False) as client, asyncio.TaskGroup() as group:
         for number, toy in enumerate(toys):

@@ -142,11 +142,11 @@ class SpeakingRoom:
     def engines(self, of: str) -> list[int]:
         """Return the processes of the engines of `worker` or `gateway`."""
         pid = self.child(of)
-        return [] if pid is None else [one for one in _children(pid) if ENGINE in _command(one)]
+        return [] if pid is None else [one for one in children(pid) if ENGINE in _command(one)]
 
     def child(self, name: str) -> int | None:
         """Return the process of `etude serve` that has this name; None = it does not run."""
-        for pid in _children(self.server.pid):
+        for pid in children(self.server.pid):
             if f"\0etude\0{name}\0" in _command(pid):
                 return pid
         return None
@@ -217,10 +217,11 @@ def bring_up_loopback() -> None:
 
 
 def _is_assessed(turn: Mapping[str, Any]) -> bool:
-    return any(one["method"] == "pronunciation_v1" for one in turn["metrics"])
+    return any(one["method"] == "pronunciation_v2" for one in turn["metrics"])
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started and not outlived."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         found += map(int, task.read_text().split())

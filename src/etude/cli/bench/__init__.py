@@ -46,10 +46,14 @@ BENCHES: Final = {
     ),
     "agreement": Bench(
         "etude.cli.bench.agreement:agreement",
-        "Agreement of pronunciation_v1 with raters, from the table that ships.",
+        "Agreement of pronunciation_v2 with raters, from the table that ships.",
     ),
     "assess": Bench(
         "etude.cli.bench.assess:assess", "Turns that one core recognises, aligns and measures."
+    ),
+    "speaking": Bench(
+        "etude.cli.bench.speaking:speaking",
+        "50 devices that are spoken to: turns assessed a second and core, and the step clock.",
     ),
     "outline": Bench(
         "etude.cli.bench.outline:outline",

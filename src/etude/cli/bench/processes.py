@@ -3,7 +3,7 @@
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -21,17 +21,25 @@ class BenchProcessError(Exception):
 class Asked:
     """`python -m MODULE`, which answers lines on its standard input with lines of JSON."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
-        """Remember what to run."""
+    def __init__(
+        self, module: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Remember what to run; `environment` None = this process's own."""
         self._command = [sys.executable, "-m", module, *arguments]
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         """Start it."""
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
         )
         return self
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running process."""
+        return self._running().pid
 
     def __exit__(
         self,
