@@ -104,7 +104,8 @@ def is_stale(stored: StoredTurn, methods: Mapping[str, Method], now: Mapping[str
         methods: those that are installed.
         now: what engines and assessor call themselves, as far as that is known by now.
     """
-    own = [one for one in stored.turn.metrics if one.method in stored.said_by]
+    said_here = stored.said_by.keys() & methods.keys()
+    own = [one for one in stored.turn.metrics if one.method in said_here]
     said = list(_versions(own))
     if stored.heard is not None:
         said.append(stored.heard.engines)

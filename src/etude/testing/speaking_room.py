@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 import httpx2
 import msgspec
 
+from etude.assess.spoken_methods import PRONUNCIATION
 from etude.cli.init import Wish, set_up
 from etude.clock import SystemClock
 from etude.files import Files
@@ -217,7 +218,7 @@ def bring_up_loopback() -> None:
 
 
 def _is_assessed(turn: Mapping[str, Any]) -> bool:
-    return any(one["method"] == "pronunciation_v2" for one in turn["metrics"])
+    return any(one["method"] == PRONUNCIATION for one in turn["metrics"])
 
 
 def children(pid: int) -> list[int]:

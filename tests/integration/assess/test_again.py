@@ -12,6 +12,7 @@ import pytest
 from etude.assess.again import ASSESS_AGAIN, Asked, ask_for, ask_of, is_stale
 from etude.assess.assessing import StoredTurn
 from etude.assess.metrics import load_methods
+from etude.assess.spoken_methods import PRONUNCIATION
 from etude.events.ndjson import decode_line
 from etude.files import armed
 from etude.jobs import counted
@@ -25,7 +26,7 @@ from etude.testing.assessing import AssessingWorker as Worker
 from etude.testing.assessing import HearingEngines as Engines
 from etude.testing.school import School
 
-SPOKEN = {"speech_rate_v1", "pause_ratio_v1", "pronunciation_v1"}
+SPOKEN = {"speech_rate_v1", "pause_ratio_v1", PRONUNCIATION}
 
 
 class CrashError(BaseException):
@@ -204,7 +205,7 @@ def test_a_kill_while_it_is_asked_for_asks_for_nothing(recorded: School, blobs: 
         ask(recorded)
     assert ask(recorded).sessions == 1
     Worker(recorded, blobs, Engines()).work()
-    assert values(recorded)["pronunciation_v1"] is not None
+    assert values(recorded)[PRONUNCIATION] is not None
 
 
 def test_another_servers_metrics_are_its_own(recorded: School, blobs: Blobs) -> None:
@@ -219,7 +220,7 @@ def test_another_servers_metrics_are_its_own(recorded: School, blobs: Blobs) -> 
     ask(recorded)
     Worker(recorded, blobs, Engines()).work()
     assert values(recorded)["wer_v1"] == 0.75
-    assert values(recorded)["pronunciation_v1"] is not None
+    assert values(recorded)[PRONUNCIATION] is not None
 
 
 def metric(method: str, **detail: str) -> Metric:
@@ -240,6 +241,7 @@ NOW = {"recogniser": "e/1", "model": "m/1", "aligner": "a/1", "assessor": "p/1"}
         ((metric("cer_v1", reason="no_engine"),), NOW, True),
         ((metric("cer_v1", reason="no_engine", model="m/1"),), NOW, False),
         ((metric("cer_v1", reason="off_task", model="m/1"),), NOW, False),
+        ((metric("cer_v1", model="m/1"), metric("cer_v0", model="m/0")), NOW, False),
         ((), NOW, True),
     ],
 )

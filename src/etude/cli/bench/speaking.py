@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from etude.assess.metrics import load_methods
+from etude.assess.spoken_methods import PRONUNCIATION
 from etude.cli.bench.clock import TIMER
 from etude.cli.bench.frame import milliseconds, quantile
 from etude.cli.bench.gateway_process import Listening, Reading
@@ -104,7 +105,8 @@ class _Ledger:
         with sqlite3.connect(self._address, uri=True, timeout=60.0) as connection:
             row = connection.execute(
                 "SELECT count(*) FILTER (WHERE event_type = 'signal_observation'),"
-                " count(*) FILTER (WHERE signal = 'pronunciation_v2') FROM session_event"
+                " count(*) FILTER (WHERE signal = ?) FROM session_event",
+                (PRONUNCIATION,),
             ).fetchone()
         connection.close()
         return int(row[0]), int(row[1])
@@ -119,7 +121,7 @@ class _Ledger:
                 turns.append(value)
                 continue
             said[event["correlation_id"], event["signal"]] += 1
-            if event["signal"] == "pronunciation_v2":
+            if event["signal"] == PRONUNCIATION:
                 numbers += value["value"] is not None
                 times.append(received_us)
         methods = set(load_methods())
