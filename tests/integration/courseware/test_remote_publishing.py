@@ -339,7 +339,7 @@ def test_a_redirect_is_not_followed(school: School) -> None:
         def do_GET(self) -> None:
             asked.append(self.path)
             self.send_response(307)
-            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")  # type: ignore[attr-defined]
+            self.send_header("Location", f"http://{self.headers['Host']}/elsewhere")
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
