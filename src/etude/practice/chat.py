@@ -55,6 +55,7 @@ class Talk:
         self._has_ear = has_ear
         self._heard = False
         self._released = False
+        self._told_missed = False
         self._turn = 0
         self._answering: asyncio.Task[None] | None = None
         self._history: tuple[Said, ...] = ()
@@ -73,9 +74,14 @@ class Talk:
             self._answer_briefly()
         self._released = self._heard and self._has_ear
 
-    def missed(self) -> None:
-        """Somebody spoke, and nobody could tell what; who held the button waits for an answer."""
-        if self._released:
+    def missed(self, *, for_good: bool = False) -> None:
+        """Somebody spoke, and nobody could tell what; who held the button waits for an answer.
+
+        `for_good`: no engine here knows the language. Then whoever speaks is told so, once: a toy
+        that never hears is not to seem broken, and in a noisy room not to talk without end.
+        """
+        if self._released or (for_good and not self._told_missed):
+            self._told_missed = self._told_missed or for_good
             self._answer_briefly()
 
     def recognised(self, text: str, at_s: float) -> None:

@@ -60,6 +60,10 @@ class LiveSpeech:
         """Take no more work."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    def knows(self, language: str) -> bool:
+        """Say whether what is said in a language may be recognised; found out by trying once."""
+        return ("recognise", base_language(language)) not in self._impossible
+
     async def hear(self, packets: Sequence[bytes], language: str) -> str | None:
         """Return what was said in Opus packets: empty = nothing; None = nobody could tell."""
 

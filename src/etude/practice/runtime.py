@@ -261,9 +261,9 @@ class DevicePractice:
 
     def _missed(self) -> None:
         """Somebody spoke, and nobody could tell what."""
-        listener = self._listener
+        listener, speech = self._listener, self._room.speech
         if isinstance(listener, Talk):
-            listener.missed()
+            listener.missed(for_good=speech is not None and not speech.knows(self._spoken()))
 
     def _app_task(self, name: str, arguments: tuple[str, ...]) -> None:
         if name == "chat":

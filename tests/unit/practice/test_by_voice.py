@@ -82,6 +82,11 @@ class Mind:
         self.asked: list[tuple[Purpose, str, tuple[Said, ...]]] = []
         self.answer: str | Exception = "I see. Tell me more!"
         self.thinks_s = 0.5
+        self.deaf = False
+
+    def knows(self, language: str) -> bool:
+        del language
+        return not self.deaf
 
     async def hear(self, packets: Sequence[bytes], language: str) -> str | None:
         del language
@@ -418,6 +423,21 @@ def test_push_to_talk_that_nobody_understood_gets_the_fixed_answer() -> None:
         bench.toy.speak(5)
         bench.practice.listen_stopped()
         await asyncio.sleep(1)
+        assert bench.toy.played() == ["<fixed_answer.en>"]
+
+    run(play)
+
+
+def test_who_speaks_a_language_that_no_engine_knows_is_told_once() -> None:
+    """The short fixed answer, the first time only: in a noisy room a toy would never be silent."""
+
+    async def play() -> None:
+        bench = Bench(Mind())
+        bench.mind.deaf = True
+        await asyncio.sleep(1)
+        for _ in range(3):
+            await bench.speak(None)
+            await asyncio.sleep(2)
         assert bench.toy.played() == ["<fixed_answer.en>"]
 
     run(play)

@@ -159,8 +159,11 @@ def test_a_language_that_nobody_knows_is_asked_for_once() -> None:
     async def play() -> None:
         pool = Pool(SpeechLanguageError(engine="e", language="zh", known="en"))
         speech = live(pool)
+        assert speech.knows("zh-CN")
         for _ in range(3):
             assert await speech.hear(TONE, "zh-CN") is None
+        assert not speech.knows("zh-CN")
+        assert speech.knows("en")
         assert await speech.hear(TONE, "en") is None
         assert await speech.say("你好", "zh") is None
         assert len(pool.asked) == 3
