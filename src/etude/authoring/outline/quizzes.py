@@ -24,6 +24,8 @@ _SHORTEST: Final = 3
 _SIMILAR: Final = 4
 """Letters by which words may differ in length and still look alike."""
 _TOPIC_GAPS: Final = 2
+_ALONE_GAPS: Final = 6
+"""So many facts a lesson on its own asks about at least: it has few topics."""
 _MARK: Final = re.compile(r"[,;:，；：、。]")  # noqa: RUF001 - Chinese marks
 
 
@@ -77,7 +79,9 @@ def _telling(lesson: Lesson, facts: Sequence[Fact]) -> list[Fact]:
     terms = [key(term) for term in lesson.terms]
     marked = [one for one in facts if any(term in key(one.text) for term in terms)]
     others = [one for one in facts if one not in marked]
-    chosen = (marked + others)[:_TOPIC_GAPS]
+    topics = len(lesson.unit.sections)
+    most = max(_TOPIC_GAPS, _ALONE_GAPS // topics) if lesson.alone else _TOPIC_GAPS
+    chosen = (marked + others)[:most]
     return [fact for fact in facts if fact in chosen]
 
 
