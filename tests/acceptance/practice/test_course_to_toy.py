@@ -292,7 +292,7 @@ def test_a_damaged_bundle_is_no_lesson_until_it_is_whole_again(town: Town) -> No
         toy.scrap()
 
     asyncio.run(play())
-    codes = {line["error_code"] for line in town.room.gateway_log("course_lesson.refused")}
+    codes = {line["error_code"] for line in town.room.gateway_log("lesson_supply.refused")}
     assert codes
     assert all(code.startswith("BUNDLE_") for code in codes)
     assert [path.name for path in lessons.iterdir()] == [made["lesson_id"]]
