@@ -443,6 +443,20 @@ def test_courses_are_not_mixed(school: School) -> None:
     assert school.get("/api/learn/courses/lighthouse").status_code == 404
 
 
+def test_an_older_manifest_there_is_wrapped(school: School) -> None:
+    """A record that an older system left on the server stays; the next version is its plus one."""
+    folder = school.data / "course-manifests"
+    folder.mkdir()
+    (folder / "harbour.json").write_bytes(b'{"courseId": "harbour", "version": 7, "title": "Old"}')
+    school.start()
+    assert school.get("/api/learn/courses/harbour").json()["code"] == "MANIFEST_UNPINNED"
+    published = school.publish(course(school.classrooms))
+    assert published.manifest.version == 8
+    assert school.receipt().version == 8
+    assert school.get("/api/learn/courses/harbour").json()["version"] == 8
+    assert school.get("/api/learn/courses/harbour?version=7").status_code == 409
+
+
 def test_nothing_is_held_in_memory(school: School) -> None:
     """Bundles of 40 MB go through the server in blocks: its memory stays what it was."""
     school.start()
