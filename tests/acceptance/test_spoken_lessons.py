@@ -13,14 +13,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from etude.assess.metrics import load_methods
+from etude.assess.spoken_methods import PRONUNCIATION
 from etude.practice.windows import window_ms
 from etude.testing.speaking_room import ALONE, Outcome, SpeakingRoom, play
 
@@ -92,6 +94,59 @@ def strangers(trace: str) -> set[str]:
     """Return the addresses off this machine that anybody tried to reach."""
     inet = re.findall(r'inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)"', trace)
     return {one or other for one, other in inet} - {"127.0.0.1", "::1", "0.0.0.0"}  # noqa: S104 - looked for
+
+
+def test_what_was_recorded_without_engines_is_assessed_when_there_are(tmp_path: Path) -> None:
+    """`etude assess again`, once the engines are installed: numbers, texts and another report."""
+    toys, steps = 1, 2
+    room = SpeakingRoom(tmp_path, toys=toys, steps=steps)
+    room.environment["ETUDE_SPEECH_PROCESSES"] = "0"
+    room.server = room.process("serve")
+    with room:
+        heard = asyncio.run(play(room))
+        room.wait(lambda: room.all_assessed(toys * steps), "no engine is said of every turn")
+        before = room.outcome(heard)
+    assert {turn["asr_text"] for turn in before.turns} == {None}
+    assert {reason(turn) for turn in before.turns} == {"no_engine"}
+    unsaid = sum(one["value"] is None for turn in before.turns for one in turn["metrics"])
+    room.environment["ETUDE_SPEECH_PROCESSES"] = "1"
+    room.server = room.process("serve")
+    with room:
+        told = [again(room), again(room)]
+        after = room.outcome(heard)
+        events = [room.get(f"/api/v1/sessions/{one}/events").text for one in after.reports]
+        room.wait(lambda: revision(room) > 1, "no other revision of the report")
+    asked = {"asked": toys, "left": 0, "given_up": 0}
+    assert told == [asked | {"without_engine": toys}, asked | {"without_engine": 0}]
+    for turn in after.turns:
+        assert turn["asr_text"]
+        assert None not in {one["value"] for one in turn["metrics"]}
+    for each in before.reports:
+        assert each in after.reports
+    assert sum(one.count('"no_engine"') for one in events) == unsaid
+    assert after.metrics == [1, 2]  # without an engine, then with one
+
+
+def again(room: SpeakingRoom) -> dict[str, int]:
+    command = [sys.executable, "-m", "etude", "assess", "again", "--wait", "--json"]
+    environment = {**os.environ, "ETUDE_DATA": str(room.settings.data)}
+    ran = subprocess.run(  # noqa: S603 - our own command
+        command, env=environment, capture_output=True, check=True, timeout=300
+    )
+    told: dict[str, int] = msgspec.json.decode(ran.stdout)
+    return told
+
+
+def reason(turn: Mapping[str, Any]) -> str:
+    found = next(one for one in turn["metrics"] if one["method"] == PRONUNCIATION)
+    told: str = found["detail"]["reason"]
+    return told
+
+
+def revision(room: SpeakingRoom) -> int:
+    (instance,) = room.instances()
+    found: int = room.get(f"/api/v1/sessions/{instance['id']}/report").json()["revision"]
+    return found
 
 
 def kill(engine: int) -> None:

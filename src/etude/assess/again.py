@@ -6,13 +6,19 @@ methods have changed. What was said before stays; what is found now is a new eve
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from etude.assess.assessing import LAST_HEARING, StoredTurn, TurnAssessor, session_of
+from etude.assess.assessing import (
+    LAST_HEARING,
+    StoredTurn,
+    TurnAssessor,
+    session_of,
+    versions_of,
+)
 from etude.assess.metrics import Method
 from etude.assess.model_file import shipped_model
 from etude.assess.spoken_methods import PRONUNCIATION
@@ -31,7 +37,6 @@ from etude.store import Database
 
 ASSESS_AGAIN: Final = "assess.again"
 ASSESSOR: Final = "assessor"
-_VERSIONS: Final = ("recogniser", "model", "aligner", "acoustic_model", ASSESSOR)
 _FIRST: Final = timedelta(days=1)  # as if they had been asked for so much earlier
 _PAGE: Final = 200
 _log = structlog.get_logger(__name__)
@@ -83,15 +88,14 @@ class AssessAgain:
                 continue
             ts_s = times.get(one.turn.step_index, 0.0)
             try:
-                heard = await self._assessor.assess(session, one, ts_s, last=last, anew=True)
+                found = await self._assessor.assess(session, one, ts_s, last=last, anew=True)
             except (SessionErasedError, LearnerErasedError):
                 raise
             except EtudeError as error:
                 _log.warning("a turn waits", action="assess.failed", code=error.code)
                 failed = error
                 continue
-            if heard is not None:
-                self._now |= heard.engines
+            self._now |= found
         if failed is not None:
             raise failed
 
@@ -117,15 +121,9 @@ def is_stale(stored: StoredTurn, methods: Mapping[str, Method], now: Mapping[str
 
 def _versions(metrics: Sequence[Metric]) -> Iterator[Mapping[str, str]]:
     for metric in metrics:
-        detail: Any = metric.detail
-        found = (
-            {key: detail[key] for key in _VERSIONS if key in detail}
-            if isinstance(detail, Mapping)
-            else {}
-        )
-        if found:
+        if found := versions_of([metric]):
             yield found
-        elif is_no_engine(detail):
+        elif is_no_engine(metric.detail):
             yield {"model": ""}  # nobody's
 
 

@@ -28,6 +28,7 @@ from etude.sessions.ingest import Ingest
 from etude.sessions.records import Media, SessionRow
 from etude.sessions.server_events import server_upload
 from etude.sessions.turns import Folded, HeardLater, Turn
+from etude.sessions.turns import Metric as FoldedMetric
 from etude.speech.audio import Pcm, floats
 from etude.speech.errors import (
     AudioEmptyError,
@@ -41,6 +42,16 @@ from etude.store import Blobs, Database
 from etude.store.errors import BlobMissing
 
 LIMIT_BYTES: Final = 16 * 1024 * 1024
+VERSIONS: Final = (
+    "recogniser",
+    "model",
+    "aligner",
+    "acoustic_model",
+    "detector",
+    "detector_model",
+    "assessor",
+)
+"""Members of a metric's `detail` that say what it was made by."""
 LAST_HEARING: Final = 6
 """The attempt from which an engine that fails is done without: some recording may fell any."""
 _log = structlog.get_logger(__name__)
@@ -89,8 +100,8 @@ class TurnAssessor:
         *,
         last: bool,
         anew: bool = False,
-    ) -> Heard | None:
-        """Assess a turn and write what is new; return what was heard.
+    ) -> Mapping[str, str]:
+        """Assess a turn and write what is new; return what it was heard and measured by.
 
         Args:
             session: whose turn it is.
@@ -118,7 +129,7 @@ class TurnAssessor:
         if lines:
             await self._ingest.receive(server_upload(session, lines))
             crash_point("assess.turns.written")
-        return heard
+        return {} if heard is None else heard.engines | versions_of(metrics)
 
     async def turns(
         self, connection: AsyncConnection, session: SessionRow
@@ -181,6 +192,15 @@ class TurnAssessor:
             return None
 
 
+def versions_of(metrics: Iterable[Metric | FoldedMetric]) -> dict[str, str]:
+    """Return what metrics were made by; of several the last."""
+    found: dict[str, str] = {}
+    for metric in metrics:
+        if isinstance(metric.detail, Mapping):
+            found |= {key: metric.detail[key] for key in VERSIONS if key in metric.detail}
+    return found
+
+
 async def session_of(connection: AsyncConnection, session_key: int) -> SessionRow | None:
     """Return a session by its key; None if it was erased."""
     return (await sessions.by_keys(connection, [session_key])).get(session_key)
@@ -238,7 +258,7 @@ def _new_text(session_id: str, ts_s: float, stored: StoredTurn, heard: Heard) ->
     )
 
 
-def _content(metric: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a method's, or a folded one
+def _content(metric: Metric | FoldedMetric) -> tuple[Any, Any, Any]:
     unit = None if metric.unit is msgspec.UNSET else metric.unit
     detail = {} if metric.detail is msgspec.UNSET else metric.detail
     return metric.value, unit, msgspec.to_builtins(detail)

@@ -26,7 +26,7 @@ from etude.testing.assessing import AssessingWorker as Worker
 from etude.testing.assessing import HearingEngines as Engines
 from etude.testing.school import School
 
-SPOKEN = {"speech_rate_v1", "pause_ratio_v1", PRONUNCIATION}
+SPOKEN = {"speech_rate_v1", "pause_ratio_v1", PRONUNCIATION, "speech_rate_v2", "pause_ratio_v2"}
 
 
 class CrashError(BaseException):

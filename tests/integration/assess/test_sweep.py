@@ -30,9 +30,9 @@ from etude.testing.assessing import AssessingWorker as Worker
 from etude.testing.assessing import HearingEngines as Engines
 from etude.testing.school import School
 
-SPOKEN = {"speech_rate_v1", "pause_ratio_v1", PRONUNCIATION}
 TEXTS = {"text_similarity_v0", "cer_v1", "wer_v1", "completeness_v1"}
-EVERY = SPOKEN | TEXTS | {"input_quality_v1"}
+EVERY = set(load_methods())
+SPOKEN = EVERY - TEXTS - {"input_quality_v1"}
 START = start()
 
 
