@@ -3,6 +3,7 @@ import pkgutil
 from pathlib import Path
 
 import etude
+from etude.authoring.classrooms.learner_data import classrooms_data
 from etude.clock import SystemClock
 from etude.examiner.learner_data import all_learner_data
 from etude.people.learner_data import LearnerDataRegistry, tables_of_learners, uncovered_tables
@@ -20,7 +21,10 @@ def every_table_is_known() -> None:
 def everybody(folder: Path) -> LearnerDataRegistry:
     """Return the registry as web, worker and commands put it together."""
     clock = SystemClock()
-    return all_learner_data(clock, Blobs(folder, clock), assignments_data(clock))
+    blobs = Blobs(folder, clock)
+    return all_learner_data(
+        clock, blobs, assignments_data(clock), classrooms_data(clock, blobs, folder / "classrooms")
+    )
 
 
 def test_every_table_with_a_path_to_a_learner_has_a_handler(tmp_path: Path) -> None:

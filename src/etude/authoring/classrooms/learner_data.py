@@ -63,7 +63,7 @@ async def _erase(work: UnitOfWork, blobs: Blobs, learner_key: int, clock: Clock)
     mine = classroom_record.c.learner_key == learner_key
     keys = select(classroom_record.c.classroom_key).where(mine)
     wanted = list((await work.connection.execute(keys)).scalars())
-    jobs = select(classroom_job.c.job_key).where(classroom_job.c.classroom_key.in_(keys))
+    jobs = select(classroom_job.c.classroom_job_key).where(classroom_job.c.classroom_key.in_(keys))
     for job_key in list((await work.connection.execute(jobs)).scalars()):
         await blobs.remove_references(work, blob_owner(job_key))
         await ledger.erase(work, ledger_subject(job_key))

@@ -134,7 +134,7 @@ async def add_job(
     }  # fmt: skip
     try:
         async with work.connection.begin_nested():
-            made = insert(classroom_job).values(row).returning(classroom_job.c.job_key)
+            made = insert(classroom_job).values(row).returning(classroom_job.c.classroom_job_key)
             return int((await work.connection.execute(made)).scalar_one())
     except IntegrityError:
         return None
@@ -169,7 +169,9 @@ def worker_key(job: ClassroomJob) -> str:
 
 async def job_by_key(connection: AsyncConnection, job_key: int) -> ClassroomJob | None:
     """Return a job by its key."""
-    row = (await connection.execute(_JOBS.where(classroom_job.c.job_key == job_key))).first()
+    row = (
+        await connection.execute(_JOBS.where(classroom_job.c.classroom_job_key == job_key))
+    ).first()
     return None if row is None else _job(row)
 
 
@@ -178,17 +180,17 @@ async def jobs(
 ) -> Page[ClassroomJob]:
     """Return jobs of an owner, or of all for whoever sees all, the oldest first."""
     wanted = (
-        _JOBS.where(classroom_job.c.job_key > key_after(cursor))
-        .order_by(classroom_job.c.job_key)
+        _JOBS.where(classroom_job.c.classroom_job_key > key_after(cursor))
+        .order_by(classroom_job.c.classroom_job_key)
         .limit(limit + 1)
     )
     rows = (await connection.execute(_theirs(wanted, owner))).all()
-    return page(rows, limit, _job, "job_key")
+    return page(rows, limit, _job, "classroom_job_key")
 
 
 async def status_of(connection: AsyncConnection, job_key: int) -> JobStatus | None:
     """Return where a job stands; None if it is gone."""
-    wanted = select(classroom_job.c.status).where(classroom_job.c.job_key == job_key)
+    wanted = select(classroom_job.c.status).where(classroom_job.c.classroom_job_key == job_key)
     found = (await connection.execute(wanted)).scalar_one_or_none()
     return None if found is None else JobStatus(found)
 
@@ -205,7 +207,7 @@ async def set_progress(
 ) -> None:
     """Note how far a job is that is being worked on; it never goes back."""
     which = and_(
-        classroom_job.c.job_key == job_key,
+        classroom_job.c.classroom_job_key == job_key,
         classroom_job.c.status == JobStatus.RUNNING,
         classroom_job.c.progress <= progress,
     )
@@ -264,7 +266,7 @@ async def unplaced(connection: AsyncConnection, before: datetime) -> list[Classr
 
 
 async def _set(work: UnitOfWork, job_key: int, **values: Any) -> bool:  # noqa: ANN401 - columns
-    which = and_(classroom_job.c.job_key == job_key, classroom_job.c.status.in_(_LIVE))
+    which = and_(classroom_job.c.classroom_job_key == job_key, classroom_job.c.status.in_(_LIVE))
     done = await work.connection.execute(update(classroom_job).where(which).values(**values))
     return done.rowcount == 1
 
@@ -292,7 +294,7 @@ def _record(row: Row[Any]) -> ClassroomRecord:
 
 def _job(row: Row[Any]) -> ClassroomJob:
     return ClassroomJob(
-        job_key=row.job_key,
+        job_key=row.classroom_job_key,
         job_id=row.job_id,
         classroom_key=row.classroom_key,
         classroom_id=row.classroom_id,

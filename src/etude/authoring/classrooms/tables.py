@@ -50,7 +50,7 @@ classroom_record: Final = Table(
 classroom_job: Final = Table(
     "classroom_job",
     metadata,
-    Column("job_key", _Key, primary_key=True),
+    Column("classroom_job_key", _Key, primary_key=True),
     Column("job_id", String(36), nullable=False),
     Column("classroom_key", ForeignKey("classroom_record.classroom_key"), nullable=False),
     Column("author", String(20), nullable=False),

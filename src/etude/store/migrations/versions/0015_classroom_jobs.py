@@ -43,7 +43,7 @@ def _records() -> None:
 def _jobs() -> None:
     op.create_table(
         "classroom_job",
-        sa.Column("job_key", _KEY, nullable=False),
+        sa.Column("classroom_job_key", _KEY, nullable=False),
         sa.Column("job_id", sa.String(36), nullable=False),
         sa.Column("classroom_key", _KEY, nullable=False),
         sa.Column("author", sa.String(20), nullable=False),
@@ -63,7 +63,7 @@ def _jobs() -> None:
         sa.Column("updated_us", sa.BigInteger(), nullable=False),
         sa.Column("started_us", sa.BigInteger()),
         sa.Column("ended_us", sa.BigInteger()),
-        sa.PrimaryKeyConstraint("job_key", name="pk_classroom_job"),
+        sa.PrimaryKeyConstraint("classroom_job_key", name="pk_classroom_job"),
         sa.UniqueConstraint("job_id", name="uq_classroom_job_job_id"),
         sa.UniqueConstraint("classroom_key", name="uq_classroom_job_classroom_key"),
         sa.UniqueConstraint("slot_of", "slot", name="uq_classroom_job_slot"),
