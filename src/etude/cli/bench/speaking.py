@@ -60,7 +60,7 @@ def speaking(
     with tempfile.TemporaryDirectory(prefix="etude-bench-") as folder:
         environment = {"ETUDE_SPEECH_PROCESSES": str(processes)}
         room = SpeakingRoom(Path(folder), toys=devices, steps=steps, environment=environment)
-        ledger = _Ledger(room.settings.data / "etude.db")
+        ledger = _Ledger(room.settings.data / "etude.db", frozenset(load_methods()))
         run = _run(room, rounds, ledger)
         counted = ledger.counted()
     return _figures(devices, devices * steps * rounds, processes, alone, run, counted)
@@ -97,7 +97,8 @@ class _Counted(msgspec.Struct, frozen=True, kw_only=True):
 class _Ledger:
     """Counts turns and metrics in the installation's own database, read-only."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, methods: frozenset[str]) -> None:
+        self._methods = methods
         self._address = f"file:{file}?mode=ro"
 
     def backlog(self) -> tuple[int, int]:
@@ -124,14 +125,13 @@ class _Ledger:
             if event["signal"] == PRONUNCIATION:
                 numbers += value["value"] is not None
                 times.append(received_us)
-        methods = set(load_methods())
-        whole = Counter(turn for turn, signal in said if signal in methods)
+        whole = Counter(turn for turn, signal in said if signal in self._methods)
         return _Counted(
             turns=len(turns),
             recorded=sum(turn["audio_id"] is not None for turn in turns),
             recognised_live=sum(turn["asr_text"] is not None for turn in turns),
             recognised_later=sum(signal == "recognised_text" for _, signal in said),
-            assessed=sum(count == len(methods) for count in whole.values()),
+            assessed=sum(count == len(self._methods) for count in whole.values()),
             doubled=sum(count > 1 for count in said.values()),
             without_number=len(times) - numbers,
             assessing_s=(max(times) - min(times)) / 1e6 if times else 0.0,
