@@ -35,7 +35,7 @@ from etude.courseware.manifest import Check, Completeness, LivePart
 from etude.courseware.media_kinds import is_of_kind
 from etude.documents.reading import Path, spell
 from etude.errors import EtudeError
-from etude.rubric.loading import load_rubric
+from etude.rubric.loading import rubric_from
 
 Beginning = Callable[[str], bytes | None]
 """Returns the first bytes of a file of the classroom; None if there is none, or it is empty."""
@@ -152,7 +152,7 @@ def _practice(content: PracticeContent, path: Path) -> Iterator[FindingError]:
 def _rubric_problem(text: str) -> str | None:
     """Return the code of what is wrong with a rubric; modules of a course share a few of them."""
     try:
-        load_rubric(text, "rubric")
+        rubric_from(msgspec.json.decode(text), "rubric")
     except EtudeError as error:
         return error.code
     return None

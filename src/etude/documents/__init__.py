@@ -17,7 +17,15 @@ from etude.documents.shapes import check
 
 Shape = TypeVar("Shape")
 
-__all__ = ["Document", "DocumentInvalidError", "Mistake", "check", "load", "read"]
+__all__ = [
+    "Document",
+    "DocumentInvalidError",
+    "Mistake",
+    "check",
+    "load",
+    "load_value",
+    "read",
+]
 
 
 def load(
@@ -38,7 +46,30 @@ def load(
     Raises:
         DocumentInvalidError: its parts are the mistakes, in the order of their lines.
     """
-    document = read(text)
+    return _fitted(read(text), shape, file, rules)
+
+
+def load_value(
+    value: object,
+    shape: type[Shape],
+    *,
+    file: str,
+    rules: Callable[[Document, Shape], Iterable[Mistake]] = lambda _document, _value: (),
+) -> Shape:
+    """Take plain JSON values as `load` takes a text: the same shape and rules, but no lines.
+
+    Raises:
+        DocumentInvalidError: its parts are the mistakes.
+    """
+    return _fitted(Document(value, {}), shape, file, rules)
+
+
+def _fitted(
+    document: Document,
+    shape: type[Shape],
+    file: str,
+    rules: Callable[[Document, Shape], Iterable[Mistake]],
+) -> Shape:
     mistakes = [*document.mistakes, *check(document, shape)]
     if not mistakes:
         try:

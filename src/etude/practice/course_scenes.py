@@ -20,7 +20,7 @@ from etude.practice.course_errors import (
 from etude.practice.records import Mode
 from etude.practice.tasks import Activity, Task
 from etude.rubric.library import rubric_digest
-from etude.rubric.loading import load_rubric
+from etude.rubric.loading import rubric_from
 from etude.rubric.model import Rubric
 from etude.speech.audio import SUFFIXES
 
@@ -49,7 +49,7 @@ class PracticeScene(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             DocumentInvalidError: it is none. No courseware that passed its checks has such a one.
         """
-        return load_rubric(msgspec.json.encode(self.content.rubric or {}).decode(), self.scene_id)
+        return rubric_from(self.content.rubric or {}, self.scene_id)
 
     @property
     def rubric_named(self) -> dict[str, str]:

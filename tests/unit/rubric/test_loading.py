@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +13,15 @@ from etude.events.model import Event
 from etude.events.ndjson import decode_line
 from etude.rubric.compiling import compile_table
 from etude.rubric.errors import RubricFileUnreadableError, RubricUnknownError
-from etude.rubric.library import RubricLibrary, read_rubric, rubric_digest, version_key
-from etude.rubric.loading import load_rubric
+from etude.rubric.library import (
+    RubricLibrary,
+    read_rubric,
+    rubric_digest,
+    rubric_json,
+    version_key,
+)
+from etude.rubric.loading import load_rubric, rubric_from
+from etude.rubric.model import Rubric
 from etude.rubric.polarity import PolarityTable
 from etude.rubric.recap import PhaseCounts, recap
 from etude.testing.samples import sample_lines
@@ -225,3 +233,35 @@ def test_a_damaged_rubric_is_refused_or_read(
     except DocumentInvalidError as error:
         found = error
     assert found is None or {part.params["file"] for part in found.parts} == {"damaged.yaml"}
+
+
+@pytest.mark.parametrize("rubric", RubricLibrary.load().rubrics, ids=lambda one: one.key)
+def test_plain_values_are_read_as_their_text_is(rubric: Rubric) -> None:
+    """A rubric that a program carries: equal to the one of its JSON as a document."""
+    body = rubric_json(rubric)
+    assert rubric_from(msgspec.json.decode(body), "carried") == rubric
+    assert load_rubric(body.decode(), "carried") == rubric
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"id": "Not An Id"},
+        {"surplus": 1},
+        {"phases": []},
+        {"growth": [{"metric": "nothing_known"}]},
+        {"safety_gates": [{"signal": "nothing_known", "cap": 5}]},
+    ],
+)
+def test_plain_values_are_refused_as_their_text_is(changed: dict[str, Any]) -> None:
+    """Shape, keys that nobody reads, references: the same mistakes, whichever way it comes."""
+    plain = msgspec.json.decode(rubric_json(RubricLibrary.load().get("follow-read-en"))) | changed
+    found = []
+    for read in (
+        lambda: rubric_from(plain, "carried"),
+        lambda: load_rubric(msgspec.json.encode(plain).decode(), "carried"),
+    ):
+        with pytest.raises(DocumentInvalidError) as raised:
+            read()
+        found.append(sorted((one.code, str(one.params.get("path"))) for one in raised.value.parts))
+    assert found[0] == found[1] != []
