@@ -62,6 +62,11 @@ async def everything(school: School) -> None:
         await reading.quarantined(connection, record.session_key)
         await reading.count_quarantined(connection, record.session_key)
         await media.listed(connection, record.session_key)
+        keys = [record.session_key]
+        await media.recorded_among(connection, keys)
+        assert [
+            each async for each in reading.lines_of_type(connection, keys, "signal_observation")
+        ] == []
         await sessions_of(connection, school.learners["anna"])
         await events_digest(connection, record.session_key)
         for wanted in (
