@@ -90,7 +90,8 @@ def test_a_process_that_cannot_start_says_so() -> None:
 def test_a_full_lane_refuses_and_the_other_does_not() -> None:
     """Each lane has its bound; a request that has to wait too long is refused."""
     limits = PoolLimits(waiting=2)
-    pool = SpeechPool(SpeechOptions(), limits=limits, factory=FACTORY)  # not started: all waits
+    never = SpeechOptions(recogniser="please hang")  # it does not get ready: all waits
+    pool = SpeechPool(never, limits=limits, factory=FACTORY)
     for _ in range(2):
         pool.recognise(SECOND, language="en")
     with pytest.raises(SpeechBusyError) as caught:
@@ -106,12 +107,20 @@ def test_a_full_lane_refuses_and_the_other_does_not() -> None:
 
 
 def test_who_practises_goes_first() -> None:
-    """What is live is done before what was swept up earlier."""
+    """What is live is done before what is swept up, and that before what has its numbers.
+
+    The engines start with the first request; until they are ready all of them wait.
+    """
     pool = SpeechPool(SpeechOptions(), factory=FACTORY)
     done: list[str] = []
     lock = threading.Lock()
     futures = []
-    for text, lane in (("sweep", Lane.SWEEP), ("live", Lane.LIVE), ("live too", Lane.LIVE)):
+    for text, lane in (
+        ("again", Lane.AGAIN),
+        ("sweep", Lane.SWEEP),
+        ("live", Lane.LIVE),
+        ("live too", Lane.LIVE),
+    ):
         future = pool.recognise(SECOND, language="en", expected_text=text, lane=lane)
 
         def note(_: object, text: str = text) -> None:
@@ -120,10 +129,10 @@ def test_who_practises_goes_first() -> None:
 
         future.add_done_callback(note)
         futures.append(future)
-    with pool:
-        for future in futures:
-            future.result(LONG_S)
-    assert done == ["live", "live too", "sweep"]
+    for future in futures:
+        future.result(LONG_S)
+    pool.close()
+    assert done == ["live", "live too", "sweep", "again"]
 
 
 def test_who_waits_for_a_place_gets_it() -> None:
