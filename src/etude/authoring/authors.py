@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import traceback
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
@@ -287,7 +288,14 @@ async def by_author(made: Awaitable[Result]) -> Result:
     except EtudeError:
         raise
     except Exception as error:
-        log.exception("an author failed", action="authoring.defect")
+        # The place and no traceback: its variables may hold what a learner wrote.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        log.error(  # noqa: TRY400 - as above
+            "an author failed",
+            action="authoring.defect",
+            reason=type(error).__name__,
+            place=f"{Path(place.filename).name}:{place.lineno}",
+        )
         raise AuthorFailedError(reason=type(error).__name__) from error
 
 

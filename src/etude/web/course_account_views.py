@@ -46,7 +46,10 @@ class ProblemView(_View, frozen=True, kw_only=True):
 
 
 class CallView(_View, frozen=True, kw_only=True):
-    """A call. `moduleIndex` null = the framework. `asked`: no answer was recorded (yet)."""
+    """A call. `moduleIndex` null = the framework; `state` `asked`: no answer was recorded (yet).
+
+    Answers come on request, the newest ones, 16 MiB altogether.
+    """
 
     run_id: str
     module_index: int | None

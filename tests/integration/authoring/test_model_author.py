@@ -16,6 +16,7 @@ from etude.authoring.composition import known_authors
 from etude.authoring.courses import Courses
 from etude.authoring.errors import CourseVoiceMissingError
 from etude.authoring.material import Language, Material
+from etude.authoring.model import ledger
 from etude.authoring.model.asking import Desk as AskingDesk
 from etude.authoring.model.asking import Terms
 from etude.authoring.model.author import ModelAuthor
@@ -801,5 +802,22 @@ def test_recordings_of_the_material_are_practised(desk: Desk, run: Run, model: C
             if isinstance(one.content, PracticeContent)
         )
         assert [one.text for one in clips] == [lines[0], lines[3]]
+
+    run(go())
+
+
+def test_a_ledger_gives_as_many_answers_as_can_be_held(
+    desk: Desk, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of long answers only the newest come; the calls themselves all do."""
+    monkeypatch.setattr(ledger, "MOST_ANSWERS_BYTES", 5_000)
+
+    async def go() -> None:
+        course = await desk.finished()
+        calls = await desk.courses.calls(course.course_id, answers=True)
+        assert len(calls) == CALLS
+        told = [one.answer is not None for one in calls]
+        assert told == sorted(told)
+        assert 0 < sum(told) < CALLS
 
     run(go())

@@ -251,7 +251,10 @@ def test_a_page_that_reaches_out_or_does_nothing_is_refused(inside: str, rule: s
 def test_a_page_is_taken_out_of_what_is_around_it() -> None:
     """Fences and friendly words around the document go; policy and guard are in front."""
     page = PAGE.format("<script>let a = 1</script>")
-    html = read_page(f"Here you are:\n```html\n{page}\n```\nEnjoy!", "en").html or ""
+    thought = f"<think>An <html> page: {page}</think>"
+    said = f"{thought}Here is the <html> page:\n```html\n{page}\n```\nEnjoy!"
+    html = read_page(said, "en").html or ""
+    assert "Here is" not in html
     assert html.startswith("<!DOCTYPE html>")
     assert "Enjoy" not in html
     assert html.index("Content-Security-Policy") < html.index("let a")
@@ -291,12 +294,13 @@ def test_a_script_is_mended() -> None:
     assert isinstance(speech, Speech)
     assert isinstance(talk, Discussion)
     assert (talk.topic, talk.agent_id) == ("Why?", "student")
-    quiz_stage = Stage(scene="quiz", elements=(), agents=(), hidden=("Warm water",))
+    quiz_stage = Stage(scene="quiz", elements=(), agents=(), hidden=("Warm water", "No", "水汽"))
     kept = read_actions(
         json.dumps(
             [
                 {"type": "text", "text": "It is warm   WATER, of course."},
-                {"type": "text", "text": "Take your time."},
+                {"type": "text", "text": "There is no hurry."},
+                {"type": "text", "text": "答案是水汽。"},
                 {"type": "spotlight", "elementId": "t1"},
                 {"type": "discussion", "topic": "Why?"},
             ]
@@ -304,7 +308,7 @@ def test_a_script_is_mended() -> None:
         quiz_stage,
         "a2",
     )
-    assert [one.text for one in kept if isinstance(one, Speech)] == ["Take your time."]
+    assert [one.text for one in kept if isinstance(one, Speech)] == ["There is no hurry."]
     assert len(kept) == 1
 
 

@@ -83,13 +83,18 @@ def _told(part: EtudeError) -> str:
     return f"{part.params.get('path', '/')}: {said or part.code}"[:300]
 
 
+def without_thoughts(text: str) -> str:
+    """Return an answer without what a model thought aloud before it."""
+    return _THOUGHTS.sub("", text).strip()
+
+
 def json_of(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """Return the JSON value in an answer, repaired where it is nearly one.
 
     Raises:
         ModelAnswerRefusedError: there is none.
     """
-    bare = _THOUGHTS.sub("", text).strip()
+    bare = without_thoughts(text)
     for candidate in (bare, *_candidates(bare)):
         value = _decoded(candidate)
         if isinstance(value, dict | list):

@@ -25,6 +25,8 @@ from etude.clock import from_us, to_us
 from etude.store import UnitOfWork
 
 _c: Final = authoring_call.c
+MOST_CALLS: Final = 1000
+MOST_ANSWERS_BYTES: Final = 16 << 20
 State = Literal["asked", "answered", "failed"]
 
 
@@ -206,13 +208,30 @@ async def usage_of(connection: AsyncConnection, subject: str) -> Usage:
 
 
 async def calls_of(
-    connection: AsyncConnection, subject: str, *, answers: bool = False, most: int = 1000
+    connection: AsyncConnection, subject: str, *, answers: bool = False, most: int = MOST_CALLS
 ) -> list[Call]:
-    """Return the newest calls of a subject, in the order in which they were made."""
-    columns = [one for one in _c if one.name != "answer" or answers]
-    wanted = select(*columns).where(_c.subject == subject)
-    rows = await connection.execute(wanted.order_by(_c.call_key.desc()).limit(most))
-    return [_call(row, answers=answers) for row in rows][::-1]
+    """Return the newest calls of a subject, in the order in which they were made.
+
+    Of the answers only the newest come with them, `MOST_ANSWERS_BYTES` altogether.
+    """
+    columns = [one for one in _c if one.name != "answer"]
+    size = func.coalesce(func.length(_c.answer), 0).label("size")
+    wanted = select(*columns, size).where(_c.subject == subject)
+    rows = list(await connection.execute(wanted.order_by(_c.call_key.desc()).limit(most)))
+    texts = await _answers(connection, rows) if answers else {}
+    return [_call(row, texts.get(row.call_key)) for row in reversed(rows)]
+
+
+async def _answers(connection: AsyncConnection, rows: Sequence[Any]) -> dict[int, bytes]:
+    chosen, left = [], MOST_ANSWERS_BYTES
+    for row in rows:
+        left -= row.size
+        if left < 0:
+            break
+        if row.state == "answered":
+            chosen.append(row.call_key)
+    wanted = select(_c.call_key, _c.answer).where(_c.call_key.in_(chosen))
+    return {row.call_key: row.answer for row in await connection.execute(wanted)}
 
 
 async def found_by(connection: AsyncConnection, subject: str, stage: str) -> list[bytes]:
@@ -234,7 +253,7 @@ async def failure_of(connection: AsyncConnection, subject: str, stage: str) -> s
     return code
 
 
-def _call(row: Row[Any], *, answers: bool) -> Call:
+def _call(row: Row[Any], answer: bytes | None) -> Call:
     return Call(
         call_key=row.call_key,
         run_id=row.run_id,
@@ -252,5 +271,5 @@ def _call(row: Row[Any], *, answers: bool) -> Call:
         cost_micro=row.cost_micro,
         asked_at=from_us(row.asked_us),
         ended_at=None if row.ended_us is None else from_us(row.ended_us),
-        answer=row.answer if answers else None,
+        answer=answer,
     )

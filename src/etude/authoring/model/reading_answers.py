@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from etude.authoring.material import Language
-from etude.authoring.model.answers import json_of, mistake, refused, shaped
+from etude.authoring.model.answers import json_of, mistake, refused, shaped, without_thoughts
 from etude.authoring.model.errors import ModelAnswerMistakeError
 from etude.authoring.model.layout import lay_out
 from etude.authoring.model.script_gate import script_mistakes, texts_in
@@ -36,9 +36,9 @@ _KINDS: Final = frozenset({"text", "bullets", "steps", "definition", "table", "p
 _LEAST_OPTIONS: Final = 2
 _MOST_QUESTIONS: Final = 8
 _LEAST_VISIBLE: Final = 10
-_ANY_CASE: Final = re.IGNORECASE | re.DOTALL
-_DOCUMENT: Final = re.compile(
-    r"<!doctype html.*?</html\s*>|<html\b.*?</html\s*>", re.IGNORECASE | re.DOTALL
+_DOCUMENTS: Final = (
+    re.compile(r"<!doctype html.*?</html\s*>", re.IGNORECASE | re.DOTALL),
+    re.compile(r"<html\b.*?</html\s*>", re.IGNORECASE | re.DOTALL),
 )
 _HEAD: Final = re.compile(r"<head\b[^>]*>", re.IGNORECASE)
 _VIEWPORT: Final = '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -233,7 +233,9 @@ def _question(one: dict[str, Any], at: int) -> QuizQuestion:
 
 def read_page(text: str, language: Language) -> InteractiveContent:
     """Return the page of an activity: whole in itself, policy and guard in front."""
-    match = _DOCUMENT.search(text)
+    bare = without_thoughts(text)
+    found_pages = (pattern.search(bare) for pattern in _DOCUMENTS)
+    match = next((one for one in found_pages if one is not None), None)
     if match is None:
         raise refused([mistake("/", "no_html_document")])
     page = match.group()

@@ -1,18 +1,20 @@
 """What the teacher does in a scene: actions from a model's list, or usual ones without it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from etude.authoring.model.answers import json_of, mistake, refused
-from etude.authoring.wording import key
+from etude.authoring.wording import is_chinese
 from etude.classroom.actions import Action, Discussion, Laser, Speech, Spotlight
 from etude.classroom.model import Agent, QuizContent
 
 MOST: Final = 16
 MOST_SAID: Final = 1000
-_SHORTEST_LEAK: Final = 2
+_SHORTEST_HAN: Final = 2
+_SHORTEST_LATIN: Final = 4
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +83,16 @@ def _student(wanted: object, agents: Sequence[Agent]) -> str | None:
 
 
 def _leaks(said: str, stage: Stage) -> bool:
-    folded = key(said)
-    return any(len(key(one)) >= _SHORTEST_LEAK and key(one) in folded for one in stage.hidden)
+    folded = " ".join(said.casefold().split())
+    return any(_says(folded, " ".join(one.casefold().split())) for one in stage.hidden)
+
+
+def _says(said: str, answer: str) -> bool:
+    """Whether words give an answer away; "no" in a sentence does not."""
+    if is_chinese(answer):
+        return len(answer) >= _SHORTEST_HAN and answer in said
+    whole = rf"(?<!\w){re.escape(answer)}(?!\w)"
+    return len(answer) >= _SHORTEST_LATIN and re.search(whole, said) is not None
 
 
 def answers_of(content: object) -> tuple[str, ...]:
