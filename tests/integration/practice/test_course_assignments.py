@@ -20,12 +20,13 @@ from etude.people.learners import add_learner
 from etude.people.records import HOST
 from etude.people.scopes import Scope
 from etude.practice.assigned import ASSIGNMENTS, CoursewarePin
-from etude.practice.assignments.published_scenes import require_standing, withdraw_unpinned
+from etude.practice.assignments.published_scenes import require_standing
 from etude.practice.course_scenes import lesson_id_of
 from etude.rubric.library import RubricLibrary, rubric_digest, rubric_json
 from etude.store import Database
 from etude.testing.courseware import course, module
 from etude.testing.web import client, service_token, services_for
+from etude.web.courseware import withdraw_here
 
 Run = Callable[..., Any]
 PATH = "/api/v1/assignments"
@@ -302,23 +303,21 @@ def test_what_is_withdrawn_is_assigned_to_nobody(office: Office) -> None:
     assert first not in office.standing()
 
 
-def test_a_withdrawal_that_dies_half_way_is_finished_by_the_next(office: Office) -> None:
-    """Killed before the assignments are withdrawn: they are, when it is asked for again."""
+def test_a_withdrawal_that_dies_half_way_withdraws_nothing(office: Office) -> None:
+    """Killed in the midst: version and assignment stand; asked for again, both are withdrawn."""
     office.assign(course=MODULE)
 
     def kill(reached: str) -> None:
         if reached == "practice.course.unassigned":
             raise KilledError
 
-    async def die() -> None:
-        async with office.database.transaction() as work:
-            await withdraw_unpinned(work, "harbour", 1, actor=HOST, now=office.services.clock.now())
-
     with armed(kill), pytest.raises(KilledError):
-        office.run(die())
+        office.run(withdraw_here(office.services, "harbour", 1, "A mistake.", HOST))
     assert len(office.standing()) == 1
+    assert office.ask("GET", "/api/learn/courses/harbour?version=1").status_code == 200
     withdraw(office, 1)
     assert office.standing() == []
+    assert office.ask("GET", "/api/learn/courses/harbour?version=1").status_code == 410
 
 
 def test_no_withdrawal_passes_an_assignment_by(office: Office) -> None:
