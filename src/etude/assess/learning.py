@@ -16,7 +16,7 @@ from etude.assess.probes import (
     posterior,
     words_in_context,
 )
-from etude.assess.regression import Floats, Linear, Scaler
+from etude.assess.regression import Floats, Landmarks, Linear, Scaler
 from etude.speech.align import Alignment
 
 WELL_SAID: Final = 1.8
@@ -25,7 +25,8 @@ WELL_SAID: Final = 1.8
 _FEWEST: Final = 10
 _SHRINK: Final = 0.1
 _PHONE_PENALTY: Final = 0.3
-_WORD_PENALTY: Final = 0.01
+_WORD_PENALTY: Final = 3e-4
+_WORD_WIDTH: Final = 0.3
 _WHOLE_PENALTY: Final = 1.0
 _DEVIATION_PENALTY: Final = 3.0
 _LEAST_SD: Final = 1e-3
@@ -53,7 +54,7 @@ def norms_of(alignments: Sequence[Alignment]) -> dict[str, PhoneNorm]:
     for alignment in alignments:
         for word in alignment.words:
             for phone in word.phones:
-                frames = max(1, phone.frames)
+                frames = max(1.0, phone.duration_ms / 10)
                 pair = (phone.score / frames, float(np.log(frames)))
                 found.setdefault(phone.name, []).append(pair)
     return {
@@ -129,9 +130,11 @@ def _probe(rows: Floats, targets: Floats, penalty: float) -> tuple[Scaler, Linea
     return scaler, Linear.fitted(scaler.apply(rows), targets, penalty)
 
 
-def _word_probe(rows: Floats, truth: Floats) -> tuple[Scaler, Linear]:
+def _word_probe(rows: Floats, truth: Floats) -> tuple[Scaler, Landmarks]:
     told = np.isfinite(truth)
-    return _probe(rows[told], truth[told][:, None], _WORD_PENALTY)
+    scaler = Scaler.fitted(rows[told])
+    scaled, targets = scaler.apply(rows[told]), truth[told][:, None]
+    return scaler, Landmarks.fitted(scaled, targets, _WORD_WIDTH, _WORD_PENALTY)
 
 
 def _standardised(rows: Floats, targets: Floats) -> tuple[Floats, Floats]:

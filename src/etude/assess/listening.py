@@ -6,6 +6,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from etude.assess.high_voices import (
+    AS_SPOKEN,
+    SLOWED,
+    alignment_in_time,
+    pace_for,
+    played,
+    recognised_in_time,
+)
+from etude.assess.words import is_chinese
 from etude.errors import EtudeError
 from etude.speech.align import Alignment
 from etude.speech.audio import Pcm, floats, from_floats, resampled
@@ -17,6 +26,7 @@ from etude.speech.errors import (
     SpeechLanguageError,
 )
 from etude.speech.recognise import Recognised
+from etude.speech.voice_activity import Spoken, spoken_in
 
 SAMPLE_RATE: Final = 16_000
 ENGLISH: Final = "en"
@@ -40,12 +50,16 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
         recognised: None = there is no recogniser.
         alignment: None = the expected text was not found in the sound, or there is no aligner.
         aligned: whether an aligner was asked at all.
+        pace: how fast the engines heard it (`high_voices`); all times are those of the sound.
+        spoken: where somebody speaks; None = there is no detector.
     """
 
     samples: NDArray[np.float32]
     recognised: Recognised | None
     alignment: Alignment | None
     aligned: bool
+    pace: float = AS_SPOKEN
+    spoken: Spoken | None = None
 
     @property
     def engines(self) -> dict[str, str]:
@@ -55,6 +69,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
             found |= self.recognised.engines
         if self.alignment is not None:
             found |= {"aligner": self.alignment.engine, "acoustic_model": self.alignment.model}
+        if self.pace != AS_SPOKEN:
+            found["heard_at"] = f"{self.pace:g}"
         return found
 
 
@@ -73,29 +89,48 @@ class OwnEngines:
     A server hears through `speech.pool`, where an engine that hangs hurts nobody.
     """
 
-    def __init__(self, options: SpeechOptions | None = None) -> None:
-        """Load nothing yet."""
+    def __init__(self, options: SpeechOptions | None = None, *, slows: bool = True) -> None:
+        """Load nothing yet; `slows` False: hear high voices as they are, as `_v1` did."""
         self._engines = Engines(options or SpeechOptions())
+        self._slows = slows
 
     def hear(
         self, expected_text: str | None, audio: NDArray[np.float32], sample_rate: int
     ) -> Heard:
         """See `Listener.hear`."""
         sound = resampled(from_floats(audio, sample_rate), SAMPLE_RATE)
+        samples = floats(sound)
+        pace = hearing_pace(expected_text, samples) if self._slows else AS_SPOKEN
+        is_whole = fits(sound)
+        spoken = self._spoken(sound)
+        sound = played(sound, pace)
         try:
             recognised = self._engines.recogniser().recognise(
                 sound, language=ENGLISH, expected_text=expected_text
             )
             alignment = (
                 self._engines.aligner().align(sound, expected_text, language=ENGLISH)
-                if expected_text and fits(sound)
+                if expected_text and is_whole
                 else None
             )
         except NO_ENGINE:
-            return Heard(samples=floats(sound), recognised=None, alignment=None, aligned=False)
+            return Heard(
+                samples=samples, recognised=None, alignment=None, aligned=False, spoken=spoken
+            )
         return Heard(
-            samples=floats(sound), recognised=recognised, alignment=alignment, aligned=True
+            samples=samples,
+            recognised=recognised_in_time(recognised, pace),
+            alignment=alignment_in_time(alignment, pace),
+            aligned=True,
+            pace=pace,
+            spoken=spoken,
         )
+
+    def _spoken(self, sound: Pcm) -> Spoken | None:
+        try:
+            return spoken_in(sound, self._engines.detector())
+        except NO_ENGINE:
+            return None
 
 
 class Told:
@@ -118,3 +153,13 @@ class Told:
 def fits(sound: Pcm) -> bool:
     """Say whether a sound is short enough to be measured whole."""
     return sound.duration_ms <= LONGEST_S * 1000
+
+
+def hearing_pace(expected_text: str | None, samples: NDArray[np.float32]) -> float:
+    """Return how fast engines are to hear a turn: a high voice that reads English is slowed.
+
+    What would be too long then is heard as it was spoken.
+    """
+    if not expected_text or is_chinese(expected_text):
+        return AS_SPOKEN
+    return pace_for(samples) if len(samples) <= LONGEST_S * SLOWED * SAMPLE_RATE else AS_SPOKEN

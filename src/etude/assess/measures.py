@@ -50,14 +50,14 @@ class Phones(msgspec.Struct, frozen=True):
     Attributes:
         names: ARPAbet.
         words: which aligned word each belongs to.
-        starts, frames: in frames of 10 ms.
+        starts, frames: in frames of 10 ms; not whole ones where a voice was slowed.
         scores: a frame.
         score_z, length_z: against the norms.
     """
 
     names: tuple[str, ...]
     words: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    starts: Floats
     frames: Floats
     scores: Floats
     score_z: Floats
@@ -68,13 +68,13 @@ def phones_of(alignment: Alignment, norms: Norms) -> Phones:
     """Return the phones of an alignment beside their norms."""
     found = [(place, phone) for place, word in enumerate(alignment.words) for phone in word.phones]
     names = tuple(phone.name for _, phone in found)
-    frames = np.array([max(1, phone.frames) for _, phone in found], dtype=np.float64)
+    frames = np.array([max(1.0, phone.duration_ms / _FRAME_MS) for _, phone in found])
     scores = np.array([phone.score for _, phone in found]) / frames
     table = np.array([_row(norms.get(name, UNKNOWN_PHONE)) for name in names])
     return Phones(
         names=names,
         words=np.array([place for place, _ in found]),
-        starts=np.array([phone.start_ms // _FRAME_MS for _, phone in found]),
+        starts=np.array([phone.start_ms / _FRAME_MS for _, phone in found], dtype=np.float64),
         frames=frames,
         scores=scores,
         score_z=(scores - table[:, 0]) / table[:, 1],

@@ -1,4 +1,7 @@
-"""A model as one file of arrays, and beside it a card that holds its sha256 and says what it is."""
+"""A model as one file of arrays, and beside it a card that holds its sha256 and says what it is.
+
+Every version that ever gave a number stays, so that the number can be made again.
+"""
 
 import hashlib
 import io
@@ -15,13 +18,18 @@ from numpy.typing import NDArray
 from etude.assess.errors import ModelFileDamagedError
 from etude.assess.measures import PhoneNorm
 from etude.assess.probes import Probes
-from etude.assess.regression import Floats, Kernel, Linear, Scaler
+from etude.assess.regression import Floats, Kernel, Landmarks, Linear, Scaler
 from etude.assess.regressor import Regressor
 
-NAME: Final = "pronunciation_v1"
+FIRST: Final = "pronunciation_v1"
+"""High voices heard as they are, words read by a linear probe, one width of interval for all."""
+NAME: Final = "pronunciation_v2"
+"""What training makes."""
+NAMES: Final = (FIRST, NAME)
 ARRAYS: Final = f"{NAME}.npz"
 CARD: Final = f"{NAME}.json"
 VERSION_DIGITS: Final = 12
+SURE_FROM: Final = 9.0
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +43,9 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         figures: agreement with raters, held out by speaker.
         word_hints: precision and recall at the threshold.
         intervals: by target, half the width of the interval that holds `coverage` of the raters'
-            means.
+            means: at 9 and above, and how much wider it is for each point below; or one for all.
         coverage: see `intervals`.
+        covered: the share of raters' means that is inside, by group, speakers held out.
         hint_below: words below this value are hinted at.
         gate: weights, and the threshold below which another sentence was read.
     """
@@ -47,8 +56,9 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     trained_on: dict[str, int]
     figures: dict[str, Any]
     word_hints: dict[str, float]
-    intervals: dict[str, float]
+    intervals: dict[str, float | tuple[float, float]]
     coverage: float
+    covered: dict[str, float] = {}
     hint_below: float
     gate: dict[str, float]
 
@@ -57,10 +67,18 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         """The beginning of the sha256: another file, another version."""
         return self.sha256[:VERSION_DIGITS]
 
+    def half_width(self, target: str, value: float) -> float:
+        """Return half the width of the interval around a value."""
+        told = self.intervals[target]
+        if isinstance(told, tuple):
+            return told[0] + told[1] * max(0.0, SURE_FROM - value)
+        return told
+
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a turn is assessed with."""
 
+    name: str
     card: Card
     norms: Mapping[str, PhoneNorm]
     names: tuple[str, ...]
@@ -121,33 +139,35 @@ class Arrays(msgspec.Struct, frozen=True, kw_only=True):
             raise ModelFileDamagedError(file=ARRAYS, reason=type(error).__name__) from error
 
 
-def card_of(folder: Path) -> Card:
+def card_of(folder: Path, name: str = NAME) -> Card:
     """Read a model's card.
 
     Raises:
         ModelFileDamagedError: it is missing or is none.
     """
     try:
-        return msgspec.json.decode((folder / CARD).read_bytes(), type=Card)
+        return msgspec.json.decode((folder / f"{name}.json").read_bytes(), type=Card)
     except (OSError, msgspec.DecodeError) as error:
-        raise ModelFileDamagedError(file=CARD, reason=type(error).__name__) from error
+        raise ModelFileDamagedError(file=f"{name}.json", reason=type(error).__name__) from error
 
 
-def load_model(folder: Path) -> Model:
+def load_model(folder: Path, name: str = NAME) -> Model:
     """Read a model whose arrays are those that its card names.
 
     Raises:
         ModelFileDamagedError: they are not, or one of the two cannot be read.
     """
-    card = card_of(folder)
+    card = card_of(folder, name)
+    file = f"{name}.npz"
     try:
-        data = (folder / ARRAYS).read_bytes()
+        data = (folder / file).read_bytes()
     except OSError as error:
-        raise ModelFileDamagedError(file=ARRAYS, reason=type(error).__name__) from error
+        raise ModelFileDamagedError(file=file, reason=type(error).__name__) from error
     if hashlib.sha256(data).hexdigest() != card.sha256:
-        raise ModelFileDamagedError(file=ARRAYS, reason="sha256")
+        raise ModelFileDamagedError(file=file, reason="sha256")
     arrays = Arrays.decoded(data)
     return Model(
+        name=name,
         card=card,
         norms=arrays.norms,
         names=arrays.names,
@@ -157,9 +177,9 @@ def load_model(folder: Path) -> Model:
 
 
 @cache
-def shipped_model() -> Model:
-    """Return the model that ships; read once a process."""
-    return load_model(models_folder())
+def shipped_model(name: str = NAME) -> Model:
+    """Return a model that ships; read once a process."""
+    return load_model(models_folder(), name)
 
 
 def models_folder() -> Path:
@@ -206,6 +226,14 @@ def _kernel(flat: Mapping[str, NDArray[Any]], prefix: str) -> Kernel:
     )
 
 
+def _landmarks(flat: Mapping[str, NDArray[Any]], prefix: str) -> Landmarks:
+    return Landmarks(
+        _double(flat, f"{prefix}.rows"),
+        _linear(flat, f"{prefix}.linear"),
+        float(flat[f"{prefix}.width"].item()),
+    )
+
+
 def _probes(flat: Mapping[str, NDArray[Any]]) -> Probes:
     return Probes(
         phones=tuple(map(str, flat["probes.phones"])),
@@ -214,7 +242,9 @@ def _probes(flat: Mapping[str, NDArray[Any]]) -> Probes:
         offset=_double(flat, "probes.offset"),
         phone=_linear(flat, "probes.phone"),
         word_scale=_scaler(flat, "probes.word_scale"),
-        word=_linear(flat, "probes.word"),
+        word=_landmarks(flat, "probes.word")
+        if "probes.word.rows" in flat
+        else _linear(flat, "probes.word"),
         whole_scale=_scaler(flat, "probes.whole_scale"),
         whole=_linear(flat, "probes.whole"),
         deviation_scale=_scaler(flat, "probes.deviation_scale"),

@@ -4,7 +4,8 @@ import asyncio
 from concurrent.futures import Future
 from typing import Final, TypeVar
 
-from etude.assess.listening import ENGLISH, NO_ENGINE, SAMPLE_RATE, Heard, fits
+from etude.assess.high_voices import alignment_in_time, played, recognised_in_time
+from etude.assess.listening import ENGLISH, NO_ENGINE, SAMPLE_RATE, Heard, fits, hearing_pace
 from etude.assess.words import is_chinese
 from etude.speech.audio import Pcm, floats, resampled
 from etude.speech.pool import Lane, SpeechPool
@@ -29,6 +30,11 @@ class PooledEngines:
             SpeechClosedError: not now; try again later.
         """
         sound = await asyncio.to_thread(resampled, sound, SAMPLE_RATE)
+        samples = floats(sound)
+        pace = await asyncio.to_thread(hearing_pace, expected_text, samples)
+        aligned = bool(expected_text) and fits(sound)
+        spoken = await _unless_missing(self._pool.detect(sound, lane=self._lane))
+        sound = await asyncio.to_thread(played, sound, pace)
         language = CHINESE if expected_text and is_chinese(expected_text) else ENGLISH
         recognised = await _unless_missing(
             self._pool.recognise(
@@ -36,13 +42,18 @@ class PooledEngines:
             )
         )
         alignment = None
-        aligned = bool(expected_text) and language == ENGLISH and fits(sound)
+        aligned = aligned and language == ENGLISH
         if aligned and expected_text and recognised is not None:
             alignment = await _unless_missing(
                 self._pool.align(sound, expected_text, language=language, lane=self._lane)
             )
         return Heard(
-            samples=floats(sound), recognised=recognised, alignment=alignment, aligned=aligned
+            samples=samples,
+            recognised=None if recognised is None else recognised_in_time(recognised, pace),
+            alignment=alignment_in_time(alignment, pace),
+            aligned=aligned,
+            pace=pace,
+            spoken=spoken,
         )
 
 

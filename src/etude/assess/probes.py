@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from etude.assess.measures import Norms, Phones, phones_of
-from etude.assess.regression import Floats, Linear, Scaler
+from etude.assess.regression import Floats, Landmarks, Linear, Scaler
 from etude.assess.words import capped, words_of
 from etude.speech.align import Alignment
 from etude.speech.recognise import Encoding, Recognised, TokenScore
@@ -78,7 +78,7 @@ def utterance_of(
     phones = phones_of(alignment, norms)
     if not len(frames) or not phones.names:
         return None
-    ratio = recognised.encoding.frame_ms // 10
+    ratio = recognised.encoding.frame_ms / 10
     return Utterance(
         phones=phones,
         whole=_whole(frames, phones, ratio),
@@ -87,19 +87,19 @@ def utterance_of(
     )
 
 
-def _whole(frames: NDArray[np.float32], phones: Phones, ratio: int) -> Floats:
-    first = min(int(phones.starts[0]) // ratio, len(frames) - 1)
-    behind = max(int(phones.starts[-1] + phones.frames[-1]) // ratio, first + 1)
+def _whole(frames: NDArray[np.float32], phones: Phones, ratio: float) -> Floats:
+    first = min(int(phones.starts[0] / ratio), len(frames) - 1)
+    behind = max(int((phones.starts[-1] + phones.frames[-1]) / ratio), first + 1)
     found: Floats = frames[first:behind].mean(axis=0).astype(np.float64)
     return found
 
 
-def _means(frames: NDArray[np.float32], phones: Phones, ratio: int) -> NDArray[np.float32]:
+def _means(frames: NDArray[np.float32], phones: Phones, ratio: float) -> NDArray[np.float32]:
     last = len(frames) - 1
     pieces = np.empty((len(phones.names), frames.shape[1]), dtype=np.float32)
     for row, (start, length) in enumerate(zip(phones.starts, phones.frames, strict=True)):
-        first = min(int(start) // ratio, last)
-        behind = max((int(start + length) + 1) // ratio, first + 1)
+        first = min(int(start / ratio), last)
+        behind = max(int((start + length + 1) / ratio), first + 1)
         pieces[row] = frames[first:behind].mean(axis=0)
     return pieces
 
@@ -158,7 +158,7 @@ class Probes(msgspec.Struct, frozen=True, kw_only=True):
         centres: the encoder's mean for each phone when it is said well.
         projection, offset: of the discriminant that tells phones apart.
         phone: how well a phone was said, 0 to 2.
-        word_scale, word: how well a word was said, 0 to 10.
+        word_scale, word: how well a word was said, 0 to 10; of `_v1` linear.
         whole: the sentence, from the encoder's mean.
         deviation: the sentence, from how its phones differ from the centres.
     """
@@ -169,7 +169,7 @@ class Probes(msgspec.Struct, frozen=True, kw_only=True):
     offset: Floats
     phone: Linear
     word_scale: Scaler
-    word: Linear
+    word: Landmarks | Linear
     whole_scale: Scaler
     whole: Linear
     deviation_scale: Scaler

@@ -1,7 +1,7 @@
 """Three ways to learn numbers from a table, each small, exact and the same on every machine.
 
-Ridge and kernel ridge are solved in closed form; the trees draw from a seeded generator. Numpy
-only: what is trained with nothing else can be used with nothing else.
+All are solved in closed form; what is drawn, is drawn from a seeded generator. Numpy only: what is
+trained with nothing else can be used with nothing else.
 """
 
 from typing import Final, Self
@@ -15,6 +15,9 @@ Arrays = dict[str, NDArray[np.float64]]
 
 _LEAST_SD: Final = 1e-6
 _CLIP: Final = 0.01
+_LANDMARKS: Final = 600
+_SEED: Final = 762
+_STRAIGHT: Final = 0.1
 
 
 class Scaler(msgspec.Struct, frozen=True):
@@ -94,6 +97,30 @@ class Kernel(msgspec.Struct, frozen=True):
         """Return a row of predictions for each row."""
         found: Floats = _gaussian(rows, self.rows, self.width) @ self.weights + self.targets
         return found
+
+
+class Landmarks(msgspec.Struct, frozen=True):
+    """A kernel model for many rows: their nearness to some of them, and the rows themselves."""
+
+    rows: Floats
+    linear: Linear
+    width: float
+
+    @classmethod
+    def fitted(cls, rows: Floats, targets: Floats, width: float, penalty: float) -> Self:
+        """Fit. `width` multiplies the mean squared difference of two rows."""
+        count = min(_LANDMARKS, len(rows))
+        drawn = np.random.default_rng(_SEED).choice(len(rows), count, replace=False)
+        marks = rows[np.sort(drawn)]
+        return cls(marks, Linear.fitted(_near(rows, marks, width), targets, penalty), width)
+
+    def predict(self, rows: Floats) -> Floats:
+        """Return a row of predictions for each row."""
+        return self.linear.predict(_near(rows, self.rows, self.width))
+
+
+def _near(rows: Floats, marks: Floats, width: float) -> Floats:
+    return np.column_stack([_gaussian(rows, marks, width), _STRAIGHT * rows])
 
 
 def _gaussian(first: Floats, second: Floats, width: float) -> Floats:

@@ -5,7 +5,7 @@ hears through its pool and hands the answer to all of them (`heard_by`), else th
 their own process, loaded at first use.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, Literal, Self
 
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from etude.assess.gate import off_task
+from etude.assess.high_voices import AS_SPOKEN
 from etude.assess.listening import ENGLISH, LONGEST_S, Heard, Listener, OwnEngines
 from etude.assess.measures import Phones, measure, pauses_of, phones_of, span_of
 from etude.assess.metrics import UNIT_RATIO, Metric, nothing
-from etude.assess.model_file import Model, shipped_model
+from etude.assess.model_file import FIRST, NAME, Model, shipped_model
 from etude.assess.probes import TARGETS, utterance_of
 from etude.assess.quality import quality_of
 from etude.assess.words import is_chinese, words_of
@@ -24,7 +25,7 @@ from etude.assess.words import is_chinese, words_of
 Why = Literal["off_task", "no_speech", "no_engine", "too_long"]
 SPEECH_RATE: Final = "speech_rate_v1"
 PAUSE_RATIO: Final = "pause_ratio_v1"
-PRONUNCIATION: Final = "pronunciation_v1"
+PRONUNCIATION: Final = NAME
 UNIT_WORDS_A_MINUTE: Final = "words/min"
 UNIT_POINTS: Final = "points (0-10)"
 _HIGHEST: Final = 10.0
@@ -59,15 +60,18 @@ Compute = Callable[[Reading], Metric]
 class SpokenMethod:
     """A method that needs to hear a turn."""
 
-    def __init__(self, name: str, compute: Compute, listener: Listener | None = None) -> None:
-        """`listener` None = engines of this process."""
+    def __init__(
+        self, name: str, compute: Compute, listener: Listener | None = None, *, model: str = NAME
+    ) -> None:
+        """`listener` None = engines of this process; `model` = the name of one that ships."""
         self.name = name
         self._compute = compute
         self._listener = listener
+        self._model = model
 
     def heard_by(self, listener: Listener) -> Self:
         """Return this method hearing with other engines."""
-        return type(self)(self.name, self._compute, listener)
+        return type(self)(self.name, self._compute, listener, model=self._model)
 
     def __call__(
         self,
@@ -81,8 +85,9 @@ class SpokenMethod:
             return []
         if len(audio) > LONGEST_S * sample_rate:
             return [nothing(self.name, "too_long", limit_s=LONGEST_S)]
-        heard = (self._listener or own_engines()).hear(expected_text, audio, sample_rate)
-        return [self.of(Reading(expected_text, heard, shipped_model()))]
+        listener = self._listener or own_engines(slows=self._model != FIRST)
+        heard = listener.hear(expected_text, audio, sample_rate)
+        return [self.of(Reading(expected_text, heard, shipped_model(self._model)))]
 
     def of(self, reading: Reading) -> Metric:
         """Return what it finds in a turn that was heard."""
@@ -92,9 +97,9 @@ class SpokenMethod:
 
 
 @cache
-def own_engines() -> OwnEngines:
-    """Return the engines of this process."""
-    return OwnEngines()
+def own_engines(*, slows: bool = True) -> OwnEngines:
+    """Return the engines of this process; `slows`: see `OwnEngines`."""
+    return OwnEngines(slows=slows)
 
 
 def _speech_rate(reading: Reading) -> Metric:
@@ -130,32 +135,35 @@ def _pause_ratio(reading: Reading) -> Metric:
 
 def _pronunciation(reading: Reading) -> Metric:
     """How raters would hear it on average, with the interval that holds nine in ten of them."""
-    model, heard = reading.model, reading.heard
+    model, heard, name = reading.model, reading.heard, reading.model.name
     assert heard.recognised is not None and heard.alignment is not None  # noqa: S101, PT018 - see above
     utterance = utterance_of(reading.expected, heard.recognised, heard.alignment, model.norms)
-    if utterance is None or not _is_known(heard.engines, model.card.engines):
-        return nothing(PRONUNCIATION, "no_engine", **heard.engines)
+    if utterance is None or not _is_known(heard, model):
+        return nothing(name, "no_engine", **heard.engines)
     probed, words = model.probes.read(utterance)
     row = np.array([reading.measures.get(name, np.nan) for name in model.names])
     found = model.regressor.predict(np.concatenate([row, probed])[None])[0]
     points = dict(zip(TARGETS, np.clip(found, 0.0, _HIGHEST).tolist(), strict=True))
     indexes = [word.index for word in heard.alignment.words]
     detail: dict[str, Any] = {
-        "interval": _interval(points["total"], model.card.intervals["total"]),
+        "interval": _interval(points["total"], model.card.half_width("total", points["total"])),
         "coverage": model.card.coverage,
         "accuracy": round(points["accuracy"], 1),
         "fluency": round(points["fluency"], 1),
         "words": _words(indexes, words.tolist(), model.card.hint_below),
-        "assessor": f"{PRONUNCIATION}/{model.card.version}",
+        "assessor": f"{name}/{model.card.version}",
         "language": ENGLISH,
         **heard.engines,
     }
     value = round(points["total"], 1)
-    return Metric(method=PRONUNCIATION, value=value, unit=UNIT_POINTS, detail=detail)
+    return Metric(method=name, value=value, unit=UNIT_POINTS, detail=detail)
 
 
-def _is_known(engines: Mapping[str, str], known: Mapping[str, str]) -> bool:
+def _is_known(heard: Heard, model: Model) -> bool:
     """Say whether the model was trained on these models' answers; libraries may be newer."""
+    if model.name == FIRST and heard.pace != AS_SPOKEN:
+        return False
+    engines, known = heard.engines, model.card.engines
     return all(engines.get(key) == known[key] for key in ("model", "acoustic_model"))
 
 
@@ -183,4 +191,6 @@ def _words(indexes: list[int], values: list[float], hint_below: float) -> list[d
 
 speech_rate_v1: Final = SpokenMethod(SPEECH_RATE, _speech_rate)
 pause_ratio_v1: Final = SpokenMethod(PAUSE_RATIO, _pause_ratio)
-pronunciation_v1: Final = SpokenMethod(PRONUNCIATION, _pronunciation)
+pronunciation_v2: Final = SpokenMethod(PRONUNCIATION, _pronunciation)
+pronunciation_v1: Final = SpokenMethod(FIRST, _pronunciation, model=FIRST)
+"""Not asked of new turns; for whoever wants to make an old number again."""

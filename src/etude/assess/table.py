@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from etude.assess.errors import TableDamagedError
+from etude.assess.model_file import NAME
 from etude.assess.probes import TARGETS
 from etude.assess.regression import Floats
 
@@ -24,7 +25,7 @@ ATTRIBUTION: Final = (
     "github.com/jimbozhang/speechocean762, CC BY 4.0): a subset of its TRAIN list, scores rebuilt "
     "from the raters' sheets; measured values only, no sound"
 )
-TABLE: Final = "pronunciation_v1.csv.gz"
+TABLE: Final = f"{NAME}.csv.gz"
 _KEYS: Final = ("id", "set", "speaker", "child", "fold")
 _DIGITS: Final = 6
 
@@ -95,13 +96,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
             raise TableDamagedError(reason=type(error).__name__) from error
 
 
-def shipped_table() -> Table:
-    """Return the table that ships.
+def shipped_table(name: str = NAME) -> Table:
+    """Return the table that ships with a model.
 
     Raises:
         TableDamagedError: it is not whole.
     """
-    return Table.decoded((Path(__file__).with_name("models") / TABLE).read_bytes())
+    return Table.decoded((Path(__file__).with_name("models") / f"{name}.csv.gz").read_bytes())
 
 
 def _spelled(number: float) -> str:

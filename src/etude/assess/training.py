@@ -13,16 +13,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.assess.agreement import agreement, held_out, pearson
+from etude.assess.agreement import agreement, held_out
 from etude.assess.corpus import Example, phone_ratings, word_ratings
 from etude.assess.errors import TrainingDataFewError
 from etude.assess.gate import FEATURES as GATE_FEATURES
 from etude.assess.gate import fit_gate
+from etude.assess.hints import RatedWords, fit_hints
+from etude.assess.intervals import covered, fit_intervals
 from etude.assess.learning import Lesson, learn, norms_of
 from etude.assess.listening import Heard, Listener
 from etude.assess.measures import PhoneNorm, measure, phones_of
 from etude.assess.model_file import ARRAYS, CARD, Arrays, Card
-from etude.assess.probes import PROBE_NAMES, TARGETS, Utterance, utterance_of
+from etude.assess.probes import PROBE_NAMES, Utterance, utterance_of
 from etude.assess.regression import Floats
 from etude.assess.regressor import Regressor
 from etude.assess.table import ATTRIBUTION, TABLE, Table
@@ -35,12 +37,8 @@ from etude.speech.recognise import Recognised
 FOLDS: Final = 10
 SEED: Final = 762
 COVERAGE: Final = 0.9
-BADLY_SAID: Final = 6
-"""A word that raters gave this or less is one to look at again."""
 _WELL_READ: Final = 8.0
 _WRONG_EVERY: Final = 10
-_HINTS: Final = 0.08
-"""The share of words that is hinted at."""
 _FEWEST_UTTERANCES: Final = 50
 _FEWEST_SPEAKERS: Final = 10
 _MOST_LENGTHS_APART: Final = 1
@@ -159,7 +157,7 @@ def _fitted(
         probes=learn(lessons, sorted(norms)),
         regressor=Regressor.fitted(table.features, table.targets),
     ).encoded()
-    threshold, hints = _word_hints(words)
+    threshold, hints = fit_hints(words)
     card = Card(
         sha256=hashlib.sha256(arrays).hexdigest(),
         attribution=ATTRIBUTION,
@@ -171,8 +169,9 @@ def _fitted(
         },
         figures=agreement(table, predicted),
         word_hints=hints,
-        intervals=_intervals(table.targets, predicted),
+        intervals=fit_intervals(table.targets, predicted, COVERAGE),
         coverage=COVERAGE,
+        covered=covered(table, predicted, COVERAGE),
         hint_below=threshold,
         gate=fit_gate(_gate_rows([one.measures for one in taken]), _gate_rows(controls)),
     )
@@ -218,10 +217,10 @@ def _measured(
 
 def _probed(
     taken: Sequence[_Taken], folds: NDArray[np.int64], phones: Sequence[str]
-) -> tuple[Floats, list[tuple[float, float]]]:
+) -> tuple[Floats, RatedWords]:
     """Return what probes say that never heard the speaker; and of each rated word, both values."""
     found = np.full((len(taken), len(PROBE_NAMES)), np.nan)
-    words: list[tuple[float, float]] = []
+    words: list[tuple[float, float, bool]] = []
     for fold in range(FOLDS):
         lessons = [
             one.lesson
@@ -233,8 +232,12 @@ def _probed(
             lesson = taken[row].lesson
             if lesson is not None:
                 found[row], values = probes.read(lesson.utterance)
-                words += zip(lesson.words.tolist(), values.tolist(), strict=True)
-    return found, words
+                child = taken[row].example.rated.child
+                words += [
+                    (rating, value, child)
+                    for rating, value in zip(lesson.words.tolist(), values.tolist(), strict=True)
+                ]
+    return found, RatedWords.of(words)
 
 
 def _table(
@@ -278,30 +281,6 @@ def _wrong_texts(examples: Sequence[Example]) -> list[tuple[Example, str]]:
 
 def _gate_rows(measures: Sequence[dict[str, float]]) -> Floats:
     return np.array([[one.get(name, np.nan) for name in GATE_FEATURES] for one in measures])
-
-
-def _intervals(truth: Floats, predicted: Floats) -> dict[str, float]:
-    halves = np.quantile(np.abs(truth - predicted), COVERAGE, axis=0)
-    return {target: round(float(half), 3) for target, half in zip(TARGETS, halves, strict=True)}
-
-
-def _word_hints(words: Sequence[tuple[float, float]]) -> tuple[float, dict[str, float]]:
-    """Return the threshold that hints at 8 % of the words, and how right that is."""
-    pairs = np.array([pair for pair in words if np.isfinite(pair[0])]).reshape(-1, 2)
-    if not len(pairs):
-        return 0.0, {}
-    bad, values = pairs[:, 0] <= BADLY_SAID, pairs[:, 1]
-    threshold = float(np.quantile(values, _HINTS))
-    hinted = values < threshold
-    right = float((hinted & bad).sum())
-    return round(threshold, 3), {
-        "words": len(pairs),
-        "share_hinted": round(float(hinted.mean()), 4),
-        "share_badly_said": round(float(bad.mean()), 4),
-        "precision": round(right / max(1.0, float(hinted.sum())), 3),
-        "recall": round(right / max(1.0, float(bad.sum())), 3),
-        "pearson": round(pearson(pairs[:, 0], values), 3),
-    }
 
 
 def _engines(taken: Sequence[_Taken]) -> dict[str, str]:

@@ -37,9 +37,9 @@ def levels_db(samples: NDArray[np.float32]) -> Floats:
 
 def pitch_track(samples: NDArray[np.float32]) -> tuple[Floats, Floats]:
     """Return the pitch in Hz, and how periodic the sound is (0 to 1), every 10 ms."""
-    slow = np.convolve(samples, _SMOOTH, "same")[::_FOURTH].astype(np.float64)
-    if len(slow) <= _FRAME:
+    if len(samples) <= _FRAME * _FOURTH:
         return np.zeros(0), np.zeros(0)
+    slow = np.convolve(samples, _SMOOTH, "same")[::_FOURTH].astype(np.float64)
     frames = np.lib.stride_tricks.sliding_window_view(slow, _FRAME)[::_HOP]
     window = np.hanning(_FRAME)
     centred = (frames - frames.mean(axis=1, keepdims=True)) * window

@@ -24,7 +24,7 @@ def train(
     ] = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Train `pronunciation_v1` on recordings that people have rated, and say how well it agrees.
+    """Train `pronunciation_v2` on recordings that people have rated, and say how well it agrees.
 
     No recording is kept: the three files hold weights and measured values only. The same data and
     the same engines give the same bytes.

@@ -88,6 +88,7 @@ class Engines:
         self._recogniser: Recogniser | None = None
         self._aligner: SphinxAligner | None = None
         self._synthesiser: Synthesiser | None = None
+        self._detector: VoiceActivity | None = None
 
     def recogniser(self) -> Recogniser:
         """Return what hears."""
@@ -114,6 +115,12 @@ class Engines:
     def voice_activity(self, *, learned: bool = True) -> VoiceActivity:
         """Return a new detector, one a stream: Silero's, or by energy alone."""
         return SileroActivity(self.models) if learned else EnergyActivity()
+
+    def detector(self) -> VoiceActivity:
+        """Return the detector for whole sounds, which are asked about one after the other."""
+        if self._detector is None:
+            self._detector = self.voice_activity()
+        return self._detector
 
     def _own_recogniser(self) -> Recogniser:
         model_id = self.options.recogniser

@@ -26,6 +26,7 @@ from etude.speech.requests import (
     Align,
     Answer,
     Begin,
+    Detect,
     Failed,
     Kind,
     Ready,
@@ -34,6 +35,7 @@ from etude.speech.requests import (
     Synthesise,
 )
 from etude.speech.synthesise import Speech
+from etude.speech.voice_activity import Spoken
 
 FACTORY: Final = "etude.speech.engines:Engines"
 _RETRY_AFTER_S: Final = 5
@@ -185,6 +187,12 @@ class SpeechPool:
         return self.submit(
             Align(sound=sound, text=text, language=language), lane=lane, wait_s=wait_s
         )
+
+    def detect(
+        self, sound: Pcm, *, lane: Lane = Lane.SWEEP, wait_s: float = 0.0
+    ) -> "Future[Spoken]":
+        """Ask where somebody speaks. See `voice_activity.spoken_in` and `submit`."""
+        return self.submit(Detect(sound=sound), lane=lane, wait_s=wait_s)
 
     def synthesise(
         self,

@@ -26,6 +26,8 @@ from etude.speech.requests import (
     Align,
     Answer,
     Begin,
+    Detect,
+    Detected,
     Failed,
     Found,
     Heard,
@@ -39,6 +41,7 @@ from etude.speech.requests import (
     send,
 )
 from etude.speech.synthesise import Synthesiser
+from etude.speech.voice_activity import VoiceActivity, spoken_in
 
 _NICENESS: Final = 10
 _OUT_OF_MEMORY: Final = Failed("SPEECH_WORKER_FAILED", {"reason": "out_of_memory"})
@@ -55,6 +58,9 @@ class EngineSet(Protocol):
 
     def synthesiser(self) -> Synthesiser:
         """Return what speaks."""
+
+    def detector(self) -> VoiceActivity:
+        """Return what tells speech from silence in a whole sound."""
 
 
 def main() -> NoReturn:
@@ -103,6 +109,8 @@ def _done(engines: EngineSet, request: Request) -> Answer:
         return Found(
             engines.aligner().align(request.sound, request.text, language=request.language)
         )
+    if isinstance(request, Detect):
+        return Detected(spoken_in(request.sound, engines.detector()))
     return Spoke(
         engines.synthesiser().synthesise(request.text, language=request.language, rate=request.rate)
     )
@@ -122,6 +130,7 @@ def _made(begin: Begin) -> EngineSet:
         "recognise": engines.recogniser,
         "align": engines.aligner,
         "synthesise": engines.synthesiser,
+        "voice_activity": engines.detector,
     }
     for kind in begin.warm:
         # What cannot be loaded is said to whoever asks for it.

@@ -63,7 +63,7 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True):
         values: the frames one after the other, as 16-bit floats, little-endian.
     """
 
-    frame_ms: int
+    frame_ms: float
     width: int
     values: bytes
 

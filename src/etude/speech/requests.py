@@ -13,11 +13,12 @@ from etude.speech.engines import SpeechOptions
 from etude.speech.errors import SpeechEngineError
 from etude.speech.recognise import Recognised
 from etude.speech.synthesise import Speech
+from etude.speech.voice_activity import Spoken
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 _LENGTH_BYTES: Final = 4
 
-Kind = Literal["recognise", "align", "synthesise"]
+Kind = Literal["recognise", "align", "synthesise", "voice_activity"]
 
 
 class Recognise(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -36,6 +37,12 @@ class Align(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     language: str
 
 
+class Detect(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """See `voice_activity.spoken_in`."""
+
+    sound: Pcm
+
+
 class Synthesise(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """See `synthesise.Synthesiser`."""
 
@@ -44,7 +51,7 @@ class Synthesise(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     rate: float = 1.0
 
 
-Request = Recognise | Align | Synthesise
+Request = Recognise | Align | Detect | Synthesise
 
 
 class Begin(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +86,12 @@ class Found(msgspec.Struct, frozen=True, tag=True):
     value: Alignment | None
 
 
+class Detected(msgspec.Struct, frozen=True, tag=True):
+    """The answer to `Detect`."""
+
+    value: Spoken
+
+
 class Spoke(msgspec.Struct, frozen=True, tag=True):
     """The answer to `Synthesise`."""
 
@@ -99,7 +112,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
         return made(**self.params)
 
 
-Answer = Ready | Heard | Found | Spoke | Failed
+Answer = Ready | Heard | Found | Detected | Spoke | Failed
 
 
 def _spelled(value: object) -> str:

@@ -154,6 +154,29 @@ class Span(msgspec.Struct, frozen=True):
     end_ms: int
 
 
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+    """Where somebody spoke in a sound, and what found it.
+
+    Attributes:
+        spans: in order; what is between two of them is a pause.
+        engine, model: as in `EngineCard`; they belong beside every number made from this.
+    """
+
+    spans: tuple[Span, ...]
+    engine: str
+    model: str
+
+
+PAUSE_MS: Final = 100
+"""Shorter gaps belong to speech: the closure of a plosive lasts as long."""
+
+
+def spoken_in(sound: Pcm, activity: VoiceActivity) -> Spoken:
+    """Return where somebody speaks in a whole sound, pauses of 0.1 s and longer left out."""
+    spans = speech_spans(sound, activity, join_ms=PAUSE_MS)
+    return Spoken(spans=spans, engine=activity.card.engine, model=activity.card.model)
+
+
 def speech_spans(
     sound: Pcm, activity: VoiceActivity, *, likely: float = 0.5, join_ms: int = 300
 ) -> tuple[Span, ...]:

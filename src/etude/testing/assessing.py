@@ -26,6 +26,7 @@ from etude.speech.align import AlignedPhone, AlignedWord, Alignment
 from etude.speech.audio import Pcm, floats
 from etude.speech.errors import SpeechWorkerError
 from etude.speech.recognise import Encoding, Recognised, TokenScore
+from etude.speech.voice_activity import Span, Spoken
 from etude.store import Blobs
 from etude.testing.school import School, body
 
@@ -84,6 +85,7 @@ class HearingEngines:
             recognised=recognised,
             alignment=aligned() if self.reads and expected_text else None,
             aligned=bool(expected_text),
+            spoken=Spoken(spans=(Span(300, 500), Span(900, 1200)), engine="d/1", model="d-model/1"),
         )
 
 

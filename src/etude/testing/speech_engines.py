@@ -15,6 +15,7 @@ from etude.speech.audio import Pcm
 from etude.speech.engines import SpeechOptions
 from etude.speech.recognise import EngineCard, Recognised, TokenScore
 from etude.speech.synthesise import Speech
+from etude.speech.voice_activity import EnergyActivity
 
 FACTORY: Final = "etude.testing.speech_engines:FaultyEngines"
 FAULTS: Final = ("please hang", "please crash", "please grow", "please raise")
@@ -52,6 +53,10 @@ class FaultyEngines:
     def synthesiser(self) -> "FaultyEngines":
         """Return itself."""
         return self
+
+    def detector(self) -> EnergyActivity:
+        """Return one that never fails."""
+        return EnergyActivity()
 
     def recognise(
         self,

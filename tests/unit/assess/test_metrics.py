@@ -13,8 +13,10 @@ OWN = (
     "completeness_v1",
     "input_quality_v1",
     "pause_ratio_v1",
-    "pronunciation_v1",
+    "pause_ratio_v2",
+    "pronunciation_v2",
     "speech_rate_v1",
+    "speech_rate_v2",
     "text_similarity_v0",
     "wer_v1",
 )

@@ -5,9 +5,16 @@ import numpy as np
 import pytest
 
 from etude.assess.gate import FEATURES, fit_gate, off_task
+from etude.assess.high_voices import SLOWED
 from etude.assess.listening import Heard, Told
 from etude.assess.metrics import Metric, load_methods
-from etude.assess.spoken_methods import pause_ratio_v1, pronunciation_v1, speech_rate_v1
+from etude.assess.model_file import FIRST, card_of, models_folder
+from etude.assess.spoken_methods import (
+    pause_ratio_v1,
+    pronunciation_v1,
+    pronunciation_v2,
+    speech_rate_v1,
+)
 from etude.assess.turns import assess_turn, event_line, lacking
 from etude.events.ndjson import decode_line
 from etude.sessions import turns
@@ -20,7 +27,10 @@ RATE = 16_000
 TEXT = "the cat"
 MODEL = "whisper-tiny.en/e3a0b1a3fb99"
 ACOUSTIC = "pocketsphinx-en-us/c8ee076bb5ae"
-SPOKEN = ("speech_rate_v1", "pause_ratio_v1", "pronunciation_v1")
+FIRST_VALUE = 8.0
+"""What the first version said of `heard()` before there was a second one."""
+VOICE = ("speech_rate_v2", "pause_ratio_v2")
+SPOKEN = ("speech_rate_v1", "pause_ratio_v1", "pronunciation_v2", *VOICE)
 
 
 def voiced(seconds: float = 2.0) -> np.ndarray:
@@ -85,14 +95,27 @@ def test_pace_and_pauses_come_from_the_alignment() -> None:
     assert pauses.detail["longest_s"] == 0.4
 
 
+def test_the_first_version_can_be_made_again_but_not_from_a_slowed_voice() -> None:
+    """An old number stays what it was; where the engines heard another sound, there is none."""
+    first = of(pronunciation_v1, heard())
+    assert (first.method, first.value) == ("pronunciation_v1", FIRST_VALUE)
+    assert first.detail["assessor"] == "pronunciation_v1/" + card_of(models_folder(), FIRST).version
+    slowed = msgspec.structs.replace(heard(), pace=SLOWED)
+    refused = of(pronunciation_v1, slowed)
+    assert (refused.value, refused.detail["reason"]) == (None, "no_engine")
+    again = of(pronunciation_v2, slowed)
+    assert again.value is not None
+    assert again.detail["heard_at"] == "0.87"
+
+
 def test_pronunciation_carries_interval_versions_and_words() -> None:
     """The number comes with its interval, the engines and models, and a value for each word."""
-    metric = of(pronunciation_v1, heard())
+    metric = of(pronunciation_v2, heard())
     assert metric.value is not None
     low, high = metric.detail["interval"]
     assert 0 <= low <= metric.value <= high <= 10
     assert metric.detail["model"] == MODEL
-    assert metric.detail["assessor"].startswith("pronunciation_v1/")
+    assert metric.detail["assessor"].startswith("pronunciation_v2/")
     assert [word["index"] for word in metric.detail["words"]] == [0, 1]
 
 
@@ -108,7 +131,7 @@ def test_the_same_turn_gives_the_same_bytes() -> None:
         for _ in range(2)
     ]
     assert lines[0] == lines[1]
-    assert len(set(lines[0])) == len(lines[0]) == 8
+    assert len(set(lines[0])) == len(lines[0]) == 10
 
 
 @pytest.mark.parametrize(
@@ -123,7 +146,7 @@ def test_the_same_turn_gives_the_same_bytes() -> None:
 )
 def test_what_was_not_read_gets_no_number(what: Heard, reason: str) -> None:
     """Silence, another sentence and a missing engine leave null and the reason."""
-    metric = of(pronunciation_v1, what)
+    metric = of(pronunciation_v2, what)
     assert metric.value is None
     assert metric.detail["reason"] == reason
 
@@ -161,29 +184,29 @@ def test_what_was_said_already_is_not_said_again() -> None:
     """A method with a metric is left alone; one that had no engine is asked again."""
     methods = load_methods()
     said = turns.Metric(method="cer_v1", value=0.0)
-    failed = turns.Metric(method="pronunciation_v1", value=None, detail={"reason": "no_engine"})
+    failed = turns.Metric(method="pronunciation_v2", value=None, detail={"reason": "no_engine"})
     off = turns.Metric(method="speech_rate_v1", value=None, detail={"reason": "off_task"})
     turn = Turn(step_index=0, metrics=(said, failed, off))
     missing = lacking(turn, methods)
     assert "cer_v1" not in missing
     assert "speech_rate_v1" not in missing
-    assert "pronunciation_v1" in missing
+    assert "pronunciation_v2" in missing
 
 
 def test_long_recordings_are_not_measured() -> None:
     """Sound beyond one window is named as too long instead of being measured in part."""
     sound = np.zeros(26 * RATE, dtype=np.float32)
-    metric = pronunciation_v1.heard_by(Told(heard()))(TEXT, None, sound, RATE)[0]
+    metric = pronunciation_v2.heard_by(Told(heard()))(TEXT, None, sound, RATE)[0]
     assert metric.detail["reason"] == "too_long"
 
 
 def test_a_metric_is_an_event_of_the_server() -> None:
     """The line is valid, names its turn, and no member of it is a verdict."""
-    metric = of(pronunciation_v1, heard())
+    metric = of(pronunciation_v2, heard())
     line = event_line("session-1", 4, 2.0, metric)
     assert server_batch([line], "session-1").rejected == 0
     event = decode_line(line)
-    assert (event.event_type, event.signal) == ("audio_observation", "pronunciation_v1")
+    assert (event.event_type, event.signal) == ("audio_observation", "pronunciation_v2")
     assert event.correlation_id == "session-1:4"
     assert event.is_server_made
     value = msgspec.to_builtins(event.value)

@@ -7,8 +7,9 @@ without its speaker. No sound, no engine, no network.
 from typing import Any
 
 from etude.assess.agreement import agreement as agreement_of
-from etude.assess.agreement import held_out, pearson
-from etude.assess.model_file import card_of, models_folder
+from etude.assess.agreement import compared, held_out, pearson
+from etude.assess.intervals import covered
+from etude.assess.model_file import FIRST, card_of, models_folder
 from etude.assess.probes import TARGETS
 from etude.assess.table import ATTRIBUTION, shipped_table
 
@@ -17,14 +18,17 @@ _BASELINE = "similarity"
 
 def agreement() -> dict[str, Any]:
     """Measure agreement by target and group; the baseline is the likeness of the texts alone."""
-    table = shipped_table()
-    figures = agreement_of(table, held_out(table))
+    table, card = shipped_table(), card_of(models_folder())
+    predicted = held_out(table)
+    figures = agreement_of(table, predicted)
     likeness = table.features[:, list(table.names).index(_BASELINE)]
     total = table.targets[:, TARGETS.index("total")]
     baseline = round(pearson(likeness, total), 4)
     return {
         **figures,
-        "word_hints": card_of(models_folder()).word_hints,
+        "word_hints": card.word_hints,
+        "covered": covered(table, predicted, card.coverage),
+        "better_than_v1": compared(shipped_table(FIRST), table),
         "utterances": len(table.ids),
         "speakers": len(set(table.speakers)),
         "attribution": ATTRIBUTION,
