@@ -87,10 +87,12 @@ async def publish(courses: Courses, publisher: CoursePublisher, course_id: str) 
     """Publish a course; nothing else is done to it meanwhile.
 
     Raises:
+        CourseUnknownError: there is no such course.
         CourseRunActiveError: something is being done to it.
         PublishCancelledError: somebody cancelled it; nothing was published.
         PublishTokenMissingError, PublishRefusedError, SourceChangedError, …: as of the publisher.
     """
+    await courses.get(course_id)
     publisher.require_token()
     course = await courses.begin_publishing(course_id, FINISH_AFTER_S)
     source = source_of(course)
