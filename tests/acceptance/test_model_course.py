@@ -144,3 +144,39 @@ def test_a_wrong_key_and_a_spent_budget_are_said(school: School, model: CourseMo
     assert "SETTING_NOT_PAIRS" in school.run(*words, check=2, ETUDE_COURSE_BUDGET="much")
     assert "COURSE_OPTION_UNAVAILABLE" in school.run(*words, "--web-search", check=1)
     assert "AUTHOR_UNKNOWN" in school.run(*words, check=1, ETUDE_LLM_URL="")
+
+
+def test_cancelling_over_http_closes_the_model_s_connection(
+    school: School, model: CourseModel, tmp_path: Path
+) -> None:
+    """While a worker reads an answer, cancel ends the run; the model sees the reader go in 2 s."""
+    scope = ("--scope", "operate")
+    token = json.loads(school.run("token", "create", "service", "desk", *scope, "--json"))["token"]
+    environment = {k: v for k, v in school.environment.items() if k.startswith("ETUDE_")}
+    model.play("course-framework", Hangs('{"courseTitle":'))
+    with ServerProcess(tmp_path / "data", environment=environment) as server:
+        client = httpx2.Client(
+            base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+        )
+        with client:
+            wanted = {"author": "llm", "requirement": "The way of water"}
+            made = client.post("/api/courses", json=wanted)
+            assert made.status_code == 201, made.text
+            path = f"/api/courses/{made.json()['courseId']}"
+            worker = school.begin("worker")
+            try:
+                assert model.hung.acquire(timeout=DEADLINE_S)
+                began = time.monotonic()
+                assert client.post(f"{path}/cancel").json()["status"] == "cancelled"
+                assert model.left.acquire(timeout=DEADLINE_S)
+                took_s = time.monotonic() - began
+            finally:
+                worker.terminate()
+                worker.wait()
+            assert client.get(path).json()["run"]["state"] == "cancelled"
+            assert took_s < 2 * _crowded()
+
+
+def _crowded() -> float:
+    """How much longer things may take where other work is on the cores."""
+    return max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
