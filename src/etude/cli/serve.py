@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any, Final, Protocol, cast
 
 import structlog
 import typer
@@ -30,6 +30,9 @@ RoleOption = Annotated[
 ]
 LifelineOption = Annotated[int | None, typer.Option("--lifeline", hidden=True)]
 ListenerOption = Annotated[int | None, typer.Option("--listener", hidden=True)]
+
+WORKER_NICENESS: Final = 5
+"""Jobs can wait: in a full house the gateway's clock gets three times the worker's share."""
 
 log = structlog.get_logger("etude.serve")
 
@@ -95,7 +98,8 @@ def web(
 
 
 def worker(parent: LifelineOption = None) -> None:
-    """Run the jobs alone."""
+    """Run the jobs alone, behind whoever keeps a clock or answers somebody."""
+    os.nice(WORKER_NICENESS)
     settings = _start("worker", parent)
     worker_module = importlib.import_module("etude.cli.worker")
     asyncio.run(worker_module.run(settings))

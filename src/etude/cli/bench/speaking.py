@@ -251,7 +251,7 @@ def _figures(
     run: _Run,
     counted: _Counted,
 ) -> dict[str, Any]:
-    steps = sorted(run.measured.step_errors_s)
+    steps, own = sorted(run.measured.step_errors_s), sorted(run.measured.timer_errors_s)
     cpu_s = run.worker_cpu_s + run.engines_cpu_s
     return {
         "devices": devices,
@@ -278,6 +278,9 @@ def _figures(
         "timer_p99_ms": milliseconds(quantile(run.beside, 0.99)),
         "timer_max_ms": milliseconds(run.beside[-1]),
         "timer_alone_p99_ms": milliseconds(quantile(alone, 0.99)),
+        "timer_in_gateway_p99_ms": milliseconds(quantile(own, 0.99)),
+        "timer_in_gateway_max_ms": milliseconds(own[-1]),
+        "collection_max_ms": milliseconds(max(run.measured.collections_s, default=0.0)),
         "baseline": "a bare timer in an idle process beside the load",
         "ratio": round(quantile(steps, 0.99) / max(quantile(run.beside, 0.99), 1e-6), 2),
         "gateway_cpu": round(run.measured.cpu_s / run.measured.wall_s, 3),
