@@ -252,12 +252,6 @@ class RangeUnsatisfiableError(InvalidError):
     status = 416
 
 
-class TutorUnavailableError(UnavailableError):
-    """No model answers here: nobody grades, talks or coaches. Parameter `available`: false."""
-
-    code = "TUTOR_UNAVAILABLE"
-
-
 class TutorNothingToAskError(NotFoundError):
     """The classroom has no such scene, question, discussion or milestone."""
 

@@ -1,7 +1,8 @@
 """What a model does for a learner in a classroom: grade a short answer, talk, coach a project.
 
 Which classroom, and where in it, is all that is named; what a model is asked is made here of what
-the classroom says. Nothing of it is stored. Without a model every route but the first says so.
+the classroom says. Nothing of it is stored. Without a model, or when it fails, the answer is
+`available: false`: a player has one thing to look for, and does without.
 """
 
 from typing import Annotated, Final
@@ -23,7 +24,6 @@ from etude.courseware.errors import (
     ManifestWithdrawnError,
     TutorNothingToAskError,
     TutorTooManyError,
-    TutorUnavailableError,
 )
 from etude.courseware.tutoring import LONGEST_SAID, MOST_SAID, Said
 from etude.llm.chat import Chat, Endpoint, Request
@@ -37,9 +37,9 @@ from etude.web.declared import declared
 from etude.web.services import HttpRequest, Services, services_of
 
 PATH: Final = "/api/tutor"
+NO_MODEL: Final = "LLM_NOT_CONFIGURED"
 _TAGS: Final = ["Tutor"]
 _ERRORS: Final = (
-    TutorUnavailableError,
     TutorNothingToAskError,
     TutorTooManyError,
     ClassroomUnknownError,
@@ -90,21 +90,23 @@ class Tutor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradeView(msgspec.Struct, frozen=True, kw_only=True):
-    """A grade; without a score the model's answer could not be read: compare by yourself."""
+    """A grade; without a score nobody graded it (`reason`): compare by yourself."""
 
     available: bool
-    graded: bool
-    score: int | None
-    points: float
-    comment: str
+    graded: bool = False
+    score: int | None = None
+    points: float | None = None
+    comment: str = ""
+    reason: str | None = None
 
 
 class ReplyView(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody of the classroom says next."""
 
     available: bool
-    name: str
-    reply: str
+    name: str = ""
+    reply: str = ""
+    reason: str | None = None
 
 
 @get(
@@ -125,11 +127,16 @@ async def show_tutor(request: HttpRequest) -> Tutor:
 )
 async def grade_answer(request: HttpRequest, data: JSONBody[ShortAnswer]) -> GradeView:
     """Grade a short answer by the rubric of its question."""
-    endpoint = _required(request)
+    endpoint = _endpoint(services_of(request))
+    if endpoint is None:
+        return GradeView(available=False, reason=NO_MODEL)
     classroom = await _classroom(request, data)
     question = tutoring.question_of(classroom, data.scene_id, data.question_id)
     asked = tutoring.grading(classroom, question, data.answer)
-    grade = tutoring.read_grade(await _answer(request, endpoint, asked), question)
+    try:
+        grade = tutoring.read_grade(await _answer(request, endpoint, asked), question)
+    except LlmError as error:
+        return GradeView(available=False, points=question.points, reason=error.code)
     return GradeView(
         available=True,
         graded=grade.score is not None,
@@ -147,12 +154,13 @@ async def grade_answer(request: HttpRequest, data: JSONBody[ShortAnswer]) -> Gra
 )
 async def discuss(request: HttpRequest, data: JSONBody[Talk]) -> ReplyView:
     """Say what an agent answers in a discussion; with nothing said yet, how it begins."""
-    endpoint = _required(request)
+    endpoint = _endpoint(services_of(request))
+    if endpoint is None:
+        return ReplyView(available=False, reason=NO_MODEL)
     classroom = await _classroom(request, data)
     found = tutoring.discussion_of(classroom, data.scene_id, data.action_id)
     agent, asked = tutoring.talking(classroom, data.scene_id, found, data.said)
-    reply = tutoring.read_reply(await _answer(request, endpoint, asked))
-    return ReplyView(available=True, name=agent.name, reply=reply)
+    return await _reply(request, endpoint, agent.name, asked)
 
 
 @post(
@@ -163,12 +171,13 @@ async def discuss(request: HttpRequest, data: JSONBody[Talk]) -> ReplyView:
 )
 async def coach(request: HttpRequest, data: JSONBody[Coached]) -> ReplyView:
     """Say what a project's instructor answers at a milestone."""
-    endpoint = _required(request)
+    endpoint = _endpoint(services_of(request))
+    if endpoint is None:
+        return ReplyView(available=False, reason=NO_MODEL)
     classroom = await _classroom(request, data)
     project, milestone = tutoring.milestone_of(classroom, data.scene_id, data.milestone_id)
     name, asked = tutoring.coaching(classroom, project, milestone, data.said)
-    reply = tutoring.read_reply(await _answer(request, endpoint, asked))
-    return ReplyView(available=True, name=name, reply=reply)
+    return await _reply(request, endpoint, name, asked)
 
 
 async def _classroom(request: HttpRequest, where: _Body) -> Classroom:
@@ -199,8 +208,16 @@ async def _classroom(request: HttpRequest, where: _Body) -> Classroom:
     return classroom
 
 
+async def _reply(request: HttpRequest, endpoint: Endpoint, name: str, asked: Request) -> ReplyView:
+    try:
+        reply = tutoring.read_reply(await _answer(request, endpoint, asked))
+    except LlmError as error:
+        return ReplyView(available=False, name=name, reason=error.code)
+    return ReplyView(available=True, name=name, reply=reply)
+
+
 async def _answer(request: HttpRequest, endpoint: Endpoint, asked: Request) -> str:
-    """Ask the model; whatever keeps it from answering is one thing for a player."""
+    """Ask the model, if it is not too often; raises an `LlmError` if it does not answer."""
     services, principal = services_of(request), principal_of(request)
     services.tutoring.allow((principal.kind, principal.key), services.clock.now())
     try:
@@ -208,14 +225,7 @@ async def _answer(request: HttpRequest, endpoint: Endpoint, asked: Request) -> s
             return (await chat.ask(asked)).text
     except LlmError as error:
         log.warning("no tutor", action="tutor.failed", code=error.code)
-        raise TutorUnavailableError(available=False, reason=error.code) from error
-
-
-def _required(request: HttpRequest) -> Endpoint:
-    endpoint = _endpoint(services_of(request))
-    if endpoint is None:
-        raise TutorUnavailableError(available=False, reason="none is configured")
-    return endpoint
+        raise
 
 
 def _endpoint(services: Services) -> Endpoint | None:
