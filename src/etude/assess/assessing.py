@@ -120,8 +120,7 @@ class TurnAssessor:
         heard = None if sound is None else await self._heard(turn, sound, last=last)
         if anew and heard is not None and heard.recognised is not None:
             turn = msgspec.structs.replace(turn, metrics=())  # all of them have something to say
-        metrics = await asyncio.to_thread(self._found, turn, heard, sound)
-        unread = await asyncio.to_thread(_unread, turn, heard)
+        metrics, unread = await asyncio.to_thread(self._found, turn, heard, sound)
         crash_point("assess.turns.found")
         lines = list(_new_lines(session.session_id, ts_s, stored, metrics))
         if heard is not None and unread is None:
@@ -169,10 +168,14 @@ class TurnAssessor:
             _log.error("a recording fells engines", action="assess.unheard", code=error.code)
             return None
 
-    def _found(self, turn: Turn, heard: Heard | None, sound: Pcm | None) -> list[Metric]:
+    def _found(
+        self, turn: Turn, heard: Heard | None, sound: Pcm | None
+    ) -> tuple[list[Metric], str | None]:
+        """Return what the methods find, and why the text was not read; None = it was."""
         if sound is None:
-            return assess_turn(turn, self.methods, heard, None, 0)
-        return assess_turn(turn, self.methods, heard, floats(sound), sound.sample_rate)
+            return assess_turn(turn, self.methods, heard, None, 0), None
+        found = assess_turn(turn, self.methods, heard, floats(sound), sound.sample_rate)
+        return found, None if heard is None else why_unread(turn.expected_text, heard)
 
     async def _sound(self, recording: Media | None) -> Pcm | None:
         """Return a recording's samples; None where there is none that can be read."""
@@ -216,10 +219,6 @@ def _stored(folded: Folded, recordings: Mapping[str, Media]) -> Iterator[StoredT
         yield StoredTurn(
             turn=turn, recording=recording, said_by=said_by, heard=folded.heard.get(step)
         )
-
-
-def _unread(turn: Turn, heard: Heard | None) -> str | None:
-    return "no_engine" if heard is None else why_unread(turn.expected_text, heard)
 
 
 def _new_lines(

@@ -5,6 +5,7 @@ hears through its pool and hands the answer to all of them (`heard_by`), else th
 their own process, loaded at first use.
 """
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, Literal, Self
@@ -47,11 +48,32 @@ class Reading:
         )
         self.why_not = self._why_not()
 
+    def is_of(self, expected: str, heard: Heard, model: Model) -> bool:
+        """Say whether this is that turn, heard just then, by that model."""
+        return self.heard is heard and self.model is model and self.expected == expected
+
     def _why_not(self) -> Why | None:
         if self.heard.recognised is None or not self.heard.aligned or is_chinese(self.expected):
             return "no_engine"
         level_db = quality_of(self.heard.samples, 16_000)["level_db"]
         return off_task(self.heard, self.measures, self.model.card.gate, level_db)
+
+
+class _Last(threading.local):
+    """What this thread has measured last: of a turn, all methods ask one after the other."""
+
+    reading: Reading | None = None
+
+
+_last: Final = _Last()
+
+
+def reading_of(expected: str, heard: Heard, model: Model) -> Reading:
+    """Return a turn measured; not again if it is the one that this thread has measured last."""
+    last = _last.reading
+    if last is None or not last.is_of(expected, heard, model):
+        last = _last.reading = Reading(expected, heard, model)
+    return last
 
 
 Compute = Callable[[Reading], Metric]
@@ -87,7 +109,7 @@ class SpokenMethod:
             return [nothing(self.name, "too_long", limit_s=LONGEST_S)]
         listener = self._listener or own_engines(slows=self._model != FIRST)
         heard = listener.hear(expected_text, audio, sample_rate)
-        return [self.of(Reading(expected_text, heard, shipped_model(self._model)))]
+        return [self.of(reading_of(expected_text, heard, shipped_model(self._model)))]
 
     def of(self, reading: Reading) -> Metric:
         """Return what it finds in a turn that was heard."""

@@ -17,7 +17,7 @@ from etude.assess.listening import SAMPLE_RATE, Heard, Told
 from etude.assess.metrics import Method, Metric, nothing
 from etude.assess.model_file import shipped_model
 from etude.assess.quality import quality_of
-from etude.assess.spoken_methods import Reading, SpokenMethod
+from etude.assess.spoken_methods import SpokenMethod, reading_of
 from etude.assess.text_methods import CER, COMPLETENESS, SIMILARITY, WER
 from etude.assess.words import is_chinese, plain, words_of
 from etude.events.canonical import canonical
@@ -88,7 +88,7 @@ def why_unread(expected_text: str | None, heard: Heard) -> Unread | None:
         return None
     expected = expected_text or ""
     if heard.aligned and words_of(expected) and not is_chinese(expected):
-        why_not = Reading(expected, heard, shipped_model()).why_not
+        why_not = reading_of(expected, heard, shipped_model()).why_not
         return why_not if why_not in {"off_task", "no_speech"} else None
     level_db = quality_of(heard.samples, SAMPLE_RATE)["level_db"]
     silent = level_db < SILENCE_DB or not plain(recognised.text) or is_invented(recognised)

@@ -19,10 +19,10 @@ from etude.assess.model_file import shipped_model
 from etude.assess.quality import quality_of
 from etude.assess.spoken_methods import (
     UNIT_WORDS_A_MINUTE,
-    Reading,
     SpokenMethod,
     Why,
     own_engines,
+    reading_of,
 )
 from etude.assess.words import is_chinese, words_of
 from etude.speech.recognise import is_invented
@@ -69,7 +69,7 @@ def _why_not(expected: str, heard: Heard) -> Why | None:
     if heard.spoken is None or heard.recognised is None:
         return "no_engine"
     if heard.aligned and words_of(expected) and not is_chinese(expected):
-        return Reading(expected, heard, shipped_model()).why_not
+        return reading_of(expected, heard, shipped_model()).why_not
     silent = quality_of(heard.samples, SAMPLE_RATE)["level_db"] < SILENCE_DB
     nobody = not heard.spoken.spans or _span_s(heard) < _SHORTEST_S
     return "no_speech" if silent or nobody or is_invented(heard.recognised) else None
