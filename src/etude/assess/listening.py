@@ -121,7 +121,7 @@ class OwnEngines:
             samples=samples,
             recognised=recognised_in_time(recognised, pace),
             alignment=alignment_in_time(alignment, pace),
-            aligned=True,
+            aligned=bool(expected_text) and is_whole,
             pace=pace,
             spoken=spoken,
         )

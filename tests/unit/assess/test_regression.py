@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from etude.assess.regression import Kernel, Linear, Scaler
+from etude.assess.regression import Kernel, Landmarks, Linear, Scaler
 
 random = np.random.default_rng(7)
 ROWS = random.normal(size=(200, 5))
@@ -44,3 +44,20 @@ def test_missing_and_wild_values_are_brought_in() -> None:
     assert np.isfinite(scaled).all()
     assert abs(scaled[0, 0]) < 0.5
     assert scaled[0, 1] < 4
+
+
+def test_landmarks_learn_a_curve_and_are_drawn_alike() -> None:
+    """Nearness to some rows is enough for a curve; another fit is the same to the bit."""
+    rows = random.normal(size=(2000, 2))
+    truth = np.cos(2 * rows[:, :1])
+    first, again = (Landmarks.fitted(rows, truth, 1.0, 1e-6) for _ in range(2))
+    assert len(first.rows) == 600
+    assert np.array_equal(first.predict(rows), again.predict(rows))
+    apart = np.abs(first.predict(rows) - truth).mean()
+    straight = np.abs(Linear.fitted(rows, truth, 1e-6).predict(rows) - truth).mean()
+    assert apart < straight / 5
+
+
+def test_few_rows_are_all_landmarks() -> None:
+    """With fewer rows than landmarks each of them is one."""
+    assert len(Landmarks.fitted(ROWS, TRUTH, 0.1, 1e-3).rows) == len(ROWS)
