@@ -18,6 +18,7 @@ _CLIP: Final = 0.01
 _LANDMARKS: Final = 600
 _SEED: Final = 762
 _STRAIGHT: Final = 0.1
+_DUST: Final = 1e-12
 
 
 class Scaler(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ class Linear(msgspec.Struct, frozen=True):
         """
         weight = np.ones(len(rows)) if weight is None else weight
         share = weight / weight.sum()
-        mean, middle = share @ rows, share @ targets
+        mean, middle = _without_dust(share @ rows), share @ targets
         centred = rows - mean
         gram = (centred * share[:, None]).T @ centred + penalty * np.eye(rows.shape[1])
         weights = np.linalg.solve(gram, (centred * share[:, None]).T @ (targets - middle))
@@ -117,6 +118,11 @@ class Landmarks(msgspec.Struct, frozen=True):
     def predict(self, rows: Floats) -> Floats:
         """Return a row of predictions for each row."""
         return self.linear.predict(_near(rows, self.rows, self.width))
+
+
+def _without_dust(means: Floats) -> Floats:
+    """Return means with 0 for what is rounding only: it depends on how many threads have summed."""
+    return np.where(np.abs(means) < _DUST, 0.0, means)
 
 
 def _near(rows: Floats, marks: Floats, width: float) -> Floats:

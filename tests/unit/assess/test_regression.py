@@ -61,3 +61,9 @@ def test_landmarks_learn_a_curve_and_are_drawn_alike() -> None:
 def test_few_rows_are_all_landmarks() -> None:
     """With fewer rows than landmarks each of them is one."""
     assert len(Landmarks.fitted(ROWS, TRUTH, 0.1, 1e-3).rows) == len(ROWS)
+
+
+def test_means_that_are_rounding_only_are_nothing() -> None:
+    """Columns about zero have a mean of zero, however the sums were split among threads."""
+    centred = ROWS - ROWS.mean(axis=0)
+    assert np.array_equal(Linear.fitted(centred, TRUTH, 0.1).mean, np.zeros(5))
