@@ -20,7 +20,7 @@ from etude.courseware.bundle_errors import (
 )
 from etude.courseware.errors import FindingError, MediaUnresolvedError
 from etude.courseware.findings import completeness, findings, live_parts, page_finding
-from etude.courseware.html_inline import contained
+from etude.courseware.html_inline import contained, guard_in
 from etude.courseware.manifest import CLASSROOM
 from etude.courseware.media_kinds import ending_of, is_plain_svg
 from etude.errors import EtudeError
@@ -96,7 +96,11 @@ def _pages(classroom: Classroom) -> Iterator[FindingError]:
 def _page(html: str, path: tuple[str | int, ...]) -> Iterator[FindingError]:
     found: dict[tuple[str, str], None] = {}
     page = contained(
-        html, lambda _: None, lambda _: None, lambda kind, what: found.setdefault((kind, what))
+        html,
+        lambda _: None,
+        lambda _: None,
+        lambda kind, what: found.setdefault((kind, what)),
+        guard=guard_in(html),
     )
     if page != html:
         found.setdefault(("unsafe", "not as it was frozen"))

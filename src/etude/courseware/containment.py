@@ -27,15 +27,24 @@ Nothing in a sandboxed page can keep it from navigating itself, and so from sayi
 whoever serves the address; browsers try every navigation of a frame against this. A page that is
 put into its frame as text (`srcdoc`) is not tried.
 """
-GUARD: Final = (
+_IN_MEMORY: Final = (
     "(()=>{const w=window,s=(n,v)=>{try{Object.defineProperty(w,n,{value:v})}catch{}};"
     "const m=()=>{const d=new Map;return{getItem:k=>d.has(k=String(k))?d.get(k):null,"
     "setItem:(k,v)=>{d.set(String(k),String(v))},removeItem:k=>{d.delete(String(k))},"
     "clear:()=>d.clear(),key:i=>[...d.keys()][i]??null,get length(){return d.size}}};"
     's("localStorage",m());s("sessionStorage",m());s("open",()=>null);'
     'for(const n of["RTCPeerConnection","webkitRTCPeerConnection","WebTransport"])s(n,undefined);'
+)
+GUARD: Final = (
+    f"{_IN_MEMORY}"
     'document.addEventListener("click",e=>{const a=e.target.closest?.(\'[href^="#"]\');'
     "if(a){e.preventDefault();let t;try{"
     't=document.getElementById(decodeURIComponent(a.getAttribute("href").slice(1)))}catch{}'
     "t?.scrollIntoView()}},true)})()"
 )
+_SEEN_BY_NAVIGATION: Final = (
+    f"{_IN_MEMORY}"
+    'w.navigation?.addEventListener("navigate",e=>{e.hashChange||e.preventDefault()})})()'
+)
+EARLIER_GUARDS: Final = (_SEEN_BY_NAVIGATION,)
+"""Guards in pages that were published: one that changes goes here, or no bundle with it loads."""

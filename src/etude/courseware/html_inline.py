@@ -10,7 +10,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from etude.courseware.containment import CONTENT_POLICY, GUARD
+from etude.courseware.containment import CONTENT_POLICY, EARLIER_GUARDS, GUARD
 from etude.courseware.css_inline import inline_css
 from etude.courseware.script_scan import Kind, script_findings
 
@@ -42,7 +42,9 @@ _NO_SCRIPT: Final = frozenset(
 _LOCAL: Final = re.compile(r"(?:\./)?((?:media|audio)/[A-Za-z0-9._-]+)")
 
 
-def contained(html: str, text_of: Fetch, data_of: Fetch, report: Report) -> str:
+def contained(
+    html: str, text_of: Fetch, data_of: Fetch, report: Report, *, guard: str = GUARD
+) -> str:
     """Return the page with everything in it that it refers to, policy and guard first.
 
     Args:
@@ -50,19 +52,28 @@ def contained(html: str, text_of: Fetch, data_of: Fetch, report: Report) -> str:
         text_of: gives a script or style sheet of the classroom.
         data_of: gives a picture, sound or font of the classroom as a `data:` URI.
         report: is told of each thing that is refused.
+        guard: which guard is put in; a stored page is checked with its own (`guard_in`).
     """
     before, page = "", html
     for _ in range(_ROUNDS):
-        before, page = page, _Page(page, text_of, data_of, report).written()
+        before, page = page, _Page(page, text_of, data_of, report, guard).written()
         if page == before:
             return page
     report("unsafe", "HTML that browsers read in another way each time")
     return page
 
 
+def guard_in(html: str) -> str:
+    """Return the guard that a stored page begins with, of those there have been; else today's."""
+    return next((one for one in EARLIER_GUARDS if _prefix(one) in html), GUARD)
+
+
 class _Page:
-    def __init__(self, html: str, text_of: Fetch, data_of: Fetch, report: Report) -> None:
+    def __init__(
+        self, html: str, text_of: Fetch, data_of: Fetch, report: Report, guard: str
+    ) -> None:
         self._tree = LexborHTMLParser(html)
+        self._prefix = _prefix(guard)
         self._text_of = text_of
         self._data_of = data_of
         self._report = report
@@ -79,7 +90,7 @@ class _Page:
         head = self._tree.head
         body = (head.inner_html or "") if head is not None else ""
         if head is not None:
-            head.inner_html = _PREFIX + body
+            head.inner_html = self._prefix + body
         return "<!DOCTYPE html>" + (root.html or "")
 
     def _element(self, node: LexborNode) -> None:
@@ -189,10 +200,13 @@ class _Page:
 
 
 _READ_ONLY: Final = frozenset({"alt", "aria-label", "class", "content", "id", "title", "value"})
-_PREFIX: Final = (
-    f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}" {_MARK}="">'
-    f'<script {_MARK}="">{GUARD}</script>'
-)
+
+
+def _prefix(guard: str) -> str:
+    return (
+        f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}" {_MARK}="">'
+        f'<script {_MARK}="">{guard}</script>'
+    )
 
 
 def _unwanted(root: LexborNode) -> list[LexborNode]:

@@ -1,11 +1,13 @@
 """Pages of activities: self-contained or refused, and the same when they are read again."""
 
+import hashlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.courseware.containment import CONTENT_POLICY, SANDBOX
-from etude.courseware.html_inline import contained
+from etude.courseware.containment import CONTENT_POLICY, EARLIER_GUARDS, GUARD, SANDBOX
+from etude.courseware.html_inline import contained, guard_in
 
 FILES = {
     "media/a.js": "const x = 1 < 2;",
@@ -37,6 +39,30 @@ def test_policy_comes_first() -> None:
     made, _ = page("<title>t</title><script>let a = 1</script>")
     assert made.index(CONTENT_POLICY) < made.index("localStorage") < made.index("<title>")
     assert SANDBOX == "allow-scripts"
+
+
+GUARDS = [
+    "53dcc71986f549e95f6ddfcae2e9de8eb89510d7a5bf2d7423a672271b9d6b6e",
+    "4d50b9275bcb4f9dc9755aaf891b16e824f9bb6533cb3825ac3f53107387d664",
+]
+"""SHA-256 of every guard that pages were ever published with, the oldest first."""
+
+
+def test_guards_of_published_pages_are_kept() -> None:
+    """Whoever changes the guard keeps the one before: its bundles are checked with it."""
+    digests = [hashlib.sha256(one.encode()).hexdigest() for one in (*EARLIER_GUARDS, GUARD)]
+    assert digests == GUARDS
+
+
+@pytest.mark.parametrize("guard", [*EARLIER_GUARDS, GUARD])
+def test_a_page_is_checked_with_its_own_guard(guard: str) -> None:
+    """It comes out as it went in, whichever guard it has; a guard of nobody's does not."""
+    made = contained("<p>t</p>", FILES.get, FILES.get, lambda *_: None, guard=guard)
+    assert guard_in(made) == guard
+    again = contained(made, FILES.get, FILES.get, lambda *_: None, guard=guard_in(made))
+    assert again == made
+    other = made.replace("localStorage", "localStorage2", 1)
+    assert contained(other, FILES.get, FILES.get, lambda *_: None, guard=guard_in(other)) != other
 
 
 REFUSED = [
