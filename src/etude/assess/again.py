@@ -84,7 +84,8 @@ class AssessAgain:
         failed: EtudeError | None = None
         times = await self._assessor.times(session)
         for one in turns:
-            if not is_stale(one, self._assessor.methods, self._now):
+            methods = one.assessment.among(self._assessor.methods)
+            if not is_stale(one, methods, self._now):
                 continue
             ts_s = times.get(one.turn.step_index, 0.0)
             try:
@@ -105,7 +106,7 @@ def is_stale(stored: StoredTurn, methods: Mapping[str, Method], now: Mapping[str
 
     Args:
         stored: the turn, with what was said of it.
-        methods: those that are installed.
+        methods: those that are installed and asked for.
         now: what engines and assessor call themselves, as far as that is known by now.
     """
     said_here = stored.said_by.keys() & methods.keys()

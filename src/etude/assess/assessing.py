@@ -22,6 +22,7 @@ from etude.events.ndjson import decode_line
 from etude.files import crash_point
 from etude.sessions import instances, media
 from etude.sessions import repository as sessions
+from etude.sessions.assessment import Assessment
 from etude.sessions.errors import SessionTooLongError
 from etude.sessions.export import lines_within
 from etude.sessions.ingest import Ingest
@@ -65,12 +66,14 @@ class StoredTurn(msgspec.Struct, frozen=True, kw_only=True):
         recording: None = there is none (yet).
         said_by: by method, the event of a metric that this server found.
         heard: what was heard in the recording afterwards; None = nothing yet.
+        assessment: what the task's app declares: by which methods it is assessed.
     """
 
     turn: Turn
     recording: Media | None
     said_by: Mapping[str, str] = {}
     heard: HeardLater | None = None
+    assessment: Assessment = Assessment()
 
 
 class TurnAssessor:
@@ -116,11 +119,12 @@ class TurnAssessor:
             SessionErasedError, LearnerErasedError: there is nothing to assess any more.
         """
         turn = stored.turn
+        methods = stored.assessment.among(self.methods)
         sound = await self._sound(stored.recording)
         heard = None if sound is None else await self._heard(turn, sound, last=last)
         if anew and heard is not None and heard.recognised is not None:
             turn = msgspec.structs.replace(turn, metrics=())  # all of them have something to say
-        metrics, unread = await asyncio.to_thread(self._found, turn, heard, sound)
+        metrics, unread = await asyncio.to_thread(self._found, turn, methods, heard, sound)
         crash_point("assess.turns.found")
         lines = list(_new_lines(session.session_id, ts_s, stored, metrics))
         if heard is not None and unread is None:
@@ -140,6 +144,11 @@ class TurnAssessor:
             _log.warning("a session is too long", action="assess.too_long", code=error.code)
             return ()
         if folded is None:
+            return ()
+        if missing := set(folded.assessment.methods) - self.methods.keys():
+            # Their names are whatever was uploaded.
+            _log.warning("methods are missing", action="assess.missing", count=len(missing))
+        if not folded.assessment.among(self.methods):
             return ()
         kept = await media.listed(connection, session.session_key)
         return tuple(_stored(folded, {one.sha256: one for one in kept}))
@@ -169,12 +178,16 @@ class TurnAssessor:
             return None
 
     def _found(
-        self, turn: Turn, heard: Heard | None, sound: Pcm | None
+        self,
+        turn: Turn,
+        methods: Mapping[str, Method],
+        heard: Heard | None,
+        sound: Pcm | None,
     ) -> tuple[list[Metric], str | None]:
         """Return what the methods find, and why the text was not read; None = it was."""
         if sound is None:
-            return assess_turn(turn, self.methods, heard, None, 0), None
-        found = assess_turn(turn, self.methods, heard, floats(sound), sound.sample_rate)
+            return assess_turn(turn, methods, heard, None, 0), None
+        found = assess_turn(turn, methods, heard, floats(sound), sound.sample_rate)
         return found, None if heard is None else why_unread(turn.expected_text, heard)
 
     async def _sound(self, recording: Media | None) -> Pcm | None:
@@ -217,7 +230,11 @@ def _stored(folded: Folded, recordings: Mapping[str, Media]) -> Iterator[StoredT
         step = turn.step_index
         said_by = {method: each for (at, method), each in folded.said_by.items() if at == step}
         yield StoredTurn(
-            turn=turn, recording=recording, said_by=said_by, heard=folded.heard.get(step)
+            turn=turn,
+            recording=recording,
+            said_by=said_by,
+            heard=folded.heard.get(step),
+            assessment=folded.assessment,
         )
 
 

@@ -6,23 +6,26 @@ comes back. Its last transaction looks once more at what the session holds by th
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.assess.assessing import LAST_HEARING, StoredTurn, TurnAssessor, session_of
+from etude.assess.enqueue import ASSESS
 from etude.assess.metrics import Method
 from etude.assess.turns import lacking
 from etude.clock import Clock
 from etude.errors import EtudeError
 from etude.files import crash_point
-from etude.jobs import Job
+from etude.jobs import Job, JobState, find
 from etude.people.errors import LearnerErasedError
 from etude.sessions import instances, media
 from etude.sessions import repository as sessions
 from etude.sessions.errors import SessionErasedError
 from etude.sessions.records import SessionRow
 
+_TO_COME: Final = frozenset({JobState.QUEUED, JobState.RUNNING})
 _log = structlog.get_logger(__name__)
 
 
@@ -63,10 +66,10 @@ class AssessTurns:
     async def _waiting(
         self, connection: AsyncConnection, session: SessionRow
     ) -> tuple[StoredTurn, ...]:
-        """Return the turns that some method has said nothing of."""
+        """Return the turns that some method, asked for, has said nothing of."""
         methods = self._assessor.methods
         turns = await self._assessor.turns(connection, session)
-        return tuple(one for one in turns if lacking(one.turn, methods))
+        return tuple(one for one in turns if lacking(one.turn, one.assessment.among(methods)))
 
     async def _finish(self, job: Job, done: Sequence[StoredTurn]) -> None:
         """End the job, or put it back if the session holds by now what this run did not see."""
@@ -97,15 +100,22 @@ class AssessTurns:
 async def is_pending(
     connection: AsyncConnection, session_key: int, methods: Mapping[str, Method]
 ) -> bool:
-    """Say whether turns of a session have recordings that no method has spoken about yet."""
+    """Say whether turns of a session have recordings that no method has spoken about yet.
+
+    Never of what no method is asked about, and only while somebody is still to ask.
+    """
     session = await session_of(connection, session_key)
-    if session is None:
+    job = await find(connection, ASSESS, str(session_key))
+    if session is None or job is None or job.state not in _TO_COME:
         return False
     folded = await instances.load(connection, session)
     if folded is None:
         return False
+    asked = folded.assessment.among(methods)
+    if not asked:
+        return False
     have = {one.sha256 for one in await media.listed(connection, session_key)}
     return any(
-        turn.audio_id in have and not any(one.method in methods for one in turn.metrics)
+        turn.audio_id in have and not any(one.method in asked for one in turn.metrics)
         for turn in folded.instance.turns
     )

@@ -95,6 +95,8 @@ class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     """`{id, version}`, of an embedded one also `digest`; for `meta.rubric`."""
     assignment_id: str | None = None
     courseware: Mapping[str, Any] | None = None
+    assessment: Mapping[str, Any] | None = None
+    """`{enabled, methods}` of the task, for `meta.assessment`."""
     resumes: str | None = None
     """The session that this one continues on another gateway (`rulings.md` 44)."""
 

@@ -48,6 +48,7 @@ def start_meta(start: SessionStart) -> dict[str, Any]:
         "rubric": dict(start.rubric) if start.rubric else None,
         "assignment_id": start.assignment_id,
         "courseware": dict(start.courseware) if start.courseware else None,
+        "assessment": dict(start.assessment) if start.assessment else None,
         "resumes": start.resumes,
     }
     return _known(meta)

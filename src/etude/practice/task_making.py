@@ -196,6 +196,7 @@ class TaskMaker:
             mode=request.task.mode,
             rubric=request.task.rubric,
             assignment_id=request.wish.assignment_id,
+            assessment=request.task.assessment.told(),
         )
 
     def _evidence(self, request: Request, start: SessionStart) -> Evidence:

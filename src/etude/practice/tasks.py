@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -63,6 +63,10 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = False
     methods: tuple[str, ...] = ()
     timing: Timing = Timing.DEFERRED
+
+    def told(self) -> dict[str, Any]:
+        """Return what `session_start` tells those who measure; the rest is for the runtime."""
+        return {"enabled": self.enabled, "methods": list(self.methods)}
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

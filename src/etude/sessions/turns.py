@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard
 import msgspec
 
 from etude.events.model import Event
+from etude.sessions.assessment import NEVER, NO_ASSESSMENT, Assessment, declared
 
 Status = Literal["running", "completed", "cancelled"]
 MAX_STEP: Final = 100_000
@@ -123,12 +124,14 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
         speaks_for: parts that a `PUT` replaces.
         said_by: by step and method, the event with a metric that this server found.
         heard: by step, what was heard in the recording afterwards.
+        assessment: by which methods its turns are assessed.
     """
 
     instance: TaskInstance
     speaks_for: Mapping[Part, str]
     said_by: Mapping[tuple[int, str], str]
     heard: Mapping[int, HeardLater]
+    assessment: Assessment
 
 
 def fold(about: About, received: Iterable[Received]) -> Folded | None:
@@ -209,6 +212,7 @@ class _Fold:
 
     def __init__(self) -> None:
         self._start: dict[str, Any] = {}
+        self._assessment = Assessment()
         self._end: tuple[Mapping[str, Any], float] | None = None
         self._lost: tuple[int | None, float] | None = None
         self._steps: dict[int, _Step] = {}
@@ -241,6 +245,7 @@ class _Fold:
             self._start["mode"] = value["mode"]
         if _is_moment(value.get("started_at")):
             self._start["started_at"] = value["started_at"]
+        self._assessment = declared(event.meta) or self._assessment
         self._speaks_for["start"] = event.event_id
 
     def take_end(self, event: Event, value: Mapping[str, Any]) -> None:
@@ -330,6 +335,7 @@ class _Fold:
                 for step in self._steps.values()
                 if step.heard is not None
             },
+            assessment=NO_ASSESSMENT if self._start.get("mode") in NEVER else self._assessment,
         )
 
     def _ending(self, about: About, started_ms: int) -> tuple[Status, str | None, int | None]:

@@ -171,10 +171,11 @@ def line(number: int, event_type: str, signal: str, value: Any) -> dict[str, Any
     }
 
 
-def start() -> dict[str, Any]:
-    """Return the event that a task begins with."""
-    value = {"app_id": "a", "task_id": "t", "mode": "FOLLOW", "instrument": "shadowing"}
-    return line(1, "session_start", "session_begin", value)
+def start(mode: str = "FOLLOW", assessment: object = None) -> dict[str, Any]:
+    """Return the event that a task begins with; `assessment` is what its `meta` says of it."""
+    value = {"app_id": "a", "task_id": "t", "mode": mode, "instrument": "shadowing"}
+    begun = line(1, "session_start", "session_begin", value)
+    return begun if assessment is None else begun | {"meta": {"assessment": assessment}}
 
 
 def turn(number: int, step: int, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON

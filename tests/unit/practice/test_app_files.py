@@ -39,6 +39,16 @@ def test_every_kind_of_activity_ships() -> None:
     assert {task.mode for task in tasks} == set(Mode)
 
 
+def test_what_ships_is_measured_by_every_method_or_in_the_stream() -> None:
+    """A shipped task that is read or told names no method, so that all are asked."""
+    said = {task.mode: task.assessment.told() for task in shipped_apps()}
+    assert said[Mode.INLINE] == {"enabled": True, "methods": ["exact_match_v1"]}
+    deferred = [task for task in shipped_apps() if task.mode is Mode.SHADOWING]
+    assert len(deferred) >= 4
+    for task in deferred:
+        assert task.assessment.told() == {"enabled": True, "methods": []}
+
+
 def test_no_two_shipped_tasks_answer_to_one_phrase() -> None:
     """A phrase starts one task, so which file was read first never matters."""
     phrases = [phrase for task in shipped_apps() for phrase in task.entry_phrases]

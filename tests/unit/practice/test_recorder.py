@@ -34,6 +34,7 @@ from etude.testing.practising import (
 
 OpenRecorder = Callable[..., Recorder]
 PATIENCE_S = 60.0
+ASSESSMENT = {"enabled": True, "methods": ["cer_v1"]}
 
 
 @pytest.fixture
@@ -80,7 +81,9 @@ def test_a_session_is_written_as_the_protocol_says(
     """Every event with its time, phase, correlation and content; sealed, and somebody told."""
     recorder = open_recorder()
     rubric = {"id": "reading", "version": "v1"}
-    recording = recorder.begin(session_of(rubric=rubric, assignment_id="as-1", backend=None))
+    recording = recorder.begin(
+        session_of(rubric=rubric, assignment_id="as-1", backend=None, assessment=ASSESSMENT)
+    )
     clock.advance(1)
     recording.phase("operation")
     play_step(recording, 0, packets_of("toy-1", 0))
@@ -119,6 +122,7 @@ def test_a_session_is_written_as_the_protocol_says(
         "producer": "gateway",
         "rubric": rubric,
         "assignment_id": "as-1",
+        "assessment": ASSESSMENT,
         "started_at": "2026-03-01T09:00:00+00:00",
     }
     assert moved.transition_source == "ai_detected"
@@ -379,7 +383,8 @@ def test_a_reconnect_goes_on_where_it_was(
 ) -> None:
     """Within ten minutes, from memory; what the old connection still says is not counted."""
     recorder = open_recorder()
-    old = recorder.begin(session_of())
+    start = session_of(assessment=ASSESSMENT)
+    old = recorder.begin(start)
     old.phase("operation")
     play_step(old, 0)
     assert recorder.unfinished("toy-1") is None
@@ -388,7 +393,7 @@ def test_a_reconnect_goes_on_where_it_was(
     assert recorder.unfinished("toy-2") is None
     found = recorder.unfinished("toy-1")
     assert found
-    assert (found.session_id, found.next_step, found.start) == (old.session_id, 1, session_of())
+    assert (found.session_id, found.next_step, found.start) == (old.session_id, 1, start)
     assert found.disconnected_at_s == (clock.now() - timedelta(seconds=600)).timestamp()
     new = recorder.resume(found)
     assert new.session_id == old.session_id

@@ -207,6 +207,7 @@ def test_every_way_to_start_leads_through_the_lesson(starting: str) -> None:
         assert (bench.practice.mode, bench.practice.busy) == (Mode.CHAT, False)
         (start,) = bench.notebook.starts
         assert (start.backend, start.lesson_id, start.clip_count) == ("stream", "unit01", 3)
+        assert start.assessment == {"enabled": True, "methods": []}
         assert bench.record.named("end") == [(EndReason.LIST_COMPLETED,)]
 
     run(play)
