@@ -48,6 +48,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         covered: the share of raters' means that is inside, by group, speakers held out.
         hint_below: words below this value are hinted at.
         gate: weights, and the threshold below which another sentence was read.
+        gate_without_tokens: the same where the recogniser gives the expected text no
+            probabilities; empty = none was learnt, and what was aligned counts as read.
     """
 
     sha256: str
@@ -61,6 +63,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     covered: dict[str, float] = {}
     hint_below: float
     gate: dict[str, float]
+    gate_without_tokens: dict[str, float] = {}
 
     @property
     def version(self) -> str:

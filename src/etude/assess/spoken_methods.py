@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.assess.gate import off_task
+from etude.assess.gate import off_task, tells_tokens
 from etude.assess.high_voices import AS_SPOKEN
 from etude.assess.listening import ENGLISH, LONGEST_S, Heard, Listener, OwnEngines
 from etude.assess.measures import Phones, measure, pauses_of, phones_of, span_of
@@ -56,7 +56,9 @@ class Reading:
         if self.heard.recognised is None or not self.heard.aligned or is_chinese(self.expected):
             return "no_engine"
         level_db = quality_of(self.heard.samples, 16_000)["level_db"]
-        return off_task(self.heard, self.measures, self.model.card.gate, level_db)
+        card = self.model.card
+        gate = card.gate if tells_tokens(self.heard.recognised) else card.gate_without_tokens
+        return off_task(self.heard, self.measures, gate, level_db)
 
 
 class _Last(threading.local):

@@ -17,7 +17,7 @@ from etude.assess.agreement import agreement, held_out
 from etude.assess.corpus import Example, phone_ratings, word_ratings
 from etude.assess.errors import TrainingDataFewError
 from etude.assess.gate import FEATURES as GATE_FEATURES
-from etude.assess.gate import fit_gate
+from etude.assess.gate import FEATURES_WITHOUT_TOKENS, fit_gate, held_out_rates
 from etude.assess.hints import RatedWords, fit_hints
 from etude.assess.intervals import covered, fit_intervals
 from etude.assess.learning import Lesson, learn, norms_of
@@ -86,6 +86,13 @@ class _Taken(msgspec.Struct, frozen=True, kw_only=True):
     lesson: Lesson | None
 
 
+class _Control(msgspec.Struct, frozen=True):
+    """A recording that was measured with the sentence of another."""
+
+    speaker: str
+    measures: dict[str, float]
+
+
 class Trained(msgspec.Struct, frozen=True, kw_only=True):
     """What training makes."""
 
@@ -131,14 +138,15 @@ def train(examples: Sequence[Example], answers: Answers, progress: Progress) -> 
     for number, (example, text) in enumerate(wrong):
         answer, samples = answers.of(example.path, text)
         if answer is not None:
-            controls.append(_measured(text, answer, samples, norms))
+            measures = _measured(text, answer, samples, norms)
+            controls.append(_Control(example.rated.speaker, measures))
         progress(len(examples) + number + 1, total)
     return _fitted(taken, controls, norms)
 
 
 def _fitted(
     taken: Sequence[_Taken],
-    controls: Sequence[dict[str, float]],
+    controls: Sequence[_Control],
     norms: Mapping[str, PhoneNorm],
 ) -> Trained:
     names = tuple(sorted({name for one in taken for name in one.measures}))
@@ -173,7 +181,8 @@ def _fitted(
         coverage=COVERAGE,
         covered=covered(table, predicted, COVERAGE),
         hint_below=threshold,
-        gate=fit_gate(_gate_rows([one.measures for one in taken]), _gate_rows(controls)),
+        gate=_gate(taken, controls, folds, GATE_FEATURES),
+        gate_without_tokens=_gate(taken, controls, folds, FEATURES_WITHOUT_TOKENS),
     )
     return Trained(arrays=arrays, card=card, table=encoded)
 
@@ -279,8 +288,24 @@ def _wrong_texts(examples: Sequence[Example]) -> list[tuple[Example, str]]:
     return found
 
 
-def _gate_rows(measures: Sequence[dict[str, float]]) -> Floats:
-    return np.array([[one.get(name, np.nan) for name in GATE_FEATURES] for one in measures])
+def _gate(
+    taken: Sequence[_Taken],
+    controls: Sequence[_Control],
+    folds: NDArray[np.int64],
+    features: Sequence[str],
+) -> dict[str, float]:
+    place = {one.example.rated.speaker: int(fold) for one, fold in zip(taken, folds, strict=True)}
+    known = [one for one in controls if one.speaker in place]
+    own = np.array([place[one.speaker] for one in known], dtype=np.int64)
+    right = _gate_rows([one.measures for one in taken], features)
+    wrong = _gate_rows([one.measures for one in known], features)
+    gate = fit_gate(right, wrong, features)
+    return gate | held_out_rates((right, folds), (wrong, own), features) if gate else gate
+
+
+def _gate_rows(measures: Sequence[dict[str, float]], features: Sequence[str]) -> Floats:
+    rows = [[one.get(name, np.nan) for name in features] for one in measures]
+    return np.array(rows, dtype=np.float64).reshape(-1, len(features))
 
 
 def _engines(taken: Sequence[_Taken]) -> dict[str, str]:

@@ -6,6 +6,7 @@ The recordings are of our own making: the voice that ships, and what a room is f
 import importlib.util
 from collections.abc import Callable, Mapping
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -94,6 +95,25 @@ def assessed(text: str, samples: Samples) -> Mapping[str, Metric]:
     return {one.method: one for one in found}
 
 
+def by_server(text: str, samples: Samples) -> Mapping[str, Metric]:
+    """Return what is found where a server recognises: it tells a text and no probabilities."""
+    heard = own_engines().hear(text, samples, RATE)
+    assert heard.recognised is not None
+    recognised = msgspec.structs.replace(
+        heard.recognised,
+        engine="openai-http/test",
+        model="test",
+        no_speech_probability=None,
+        tokens=None,
+        expected_tokens=None,
+        encoding=None,
+    )
+    heard = msgspec.structs.replace(heard, recognised=recognised)
+    turn = Turn(step_index=0, expected_text=text)
+    found = assess_turn(turn, load_methods(), heard, samples, RATE)
+    return {one.method: one for one in found}
+
+
 def assert_unread(text: str, samples: Samples, *reasons: str) -> None:
     found = assessed(text, samples)
     for name in (*SPOKEN, *TEXT_METHODS):
@@ -153,6 +173,36 @@ def test_the_sentence_itself_has_every_number(
         sound = sound + at_level(noise, level_of(sound) - distance_db)
     found = assessed(text, sound)
     assert all(found[name].value is not None for name in (*SPOKEN, *TEXT_METHODS))
+
+
+def test_a_server_gives_what_was_not_read_no_number_either(say: Callable[[str], Samples]) -> None:
+    """Silence, hiss, music, the talk of others and another sentence, without any probability."""
+    talk = np.sum(
+        [np.resize(np.pad(say(one), (0, RATE // 2)), COUNT) for one in OTHERS[:4]], axis=0
+    )
+    sounds = [np.zeros(COUNT, dtype=np.float32)]
+    sounds += [at_level(one, -25) for one in (white(), pink(), hum(), clicks(), music(), talk)]
+    for samples in (*sounds, *map(say, OTHERS), say(TEXTS[1])):
+        found = by_server(TEXTS[0], samples)
+        for name in (*SPOKEN, *TEXT_METHODS):
+            assert found[name].value is None, name
+            assert found[name].detail["reason"] in {"off_task", "no_speech"}, name
+
+
+@pytest.mark.parametrize("distance_db", [None, 20])
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_server_gives_the_sentence_itself_every_number_but_pronunciation(
+    say: Callable[[str], Samples], text: str, distance_db: float | None
+) -> None:
+    """Pace and pauses come from alignment and detector; no model was trained on a server."""
+    sound = say(text)
+    if distance_db is not None:
+        noise = np.resize(white(), len(sound))
+        sound = sound + at_level(noise, level_of(sound) - distance_db)
+    found = by_server(text, sound)
+    without = {name for name in (*SPOKEN, *TEXT_METHODS) if found[name].value is None}
+    assert without == {PRONUNCIATION}
+    assert found[PRONUNCIATION].detail["reason"] == "no_engine"
 
 
 @pytest.mark.parametrize("expected", [None, "..."])

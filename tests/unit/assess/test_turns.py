@@ -4,7 +4,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from etude.assess.gate import FEATURES, fit_gate, off_task
+from etude.assess.gate import (
+    FEATURES,
+    FEATURES_WITHOUT_TOKENS,
+    fit_gate,
+    held_out_rates,
+    off_task,
+)
 from etude.assess.high_voices import SLOWED
 from etude.assess.listening import Heard, Told
 from etude.assess.metrics import Metric, load_methods
@@ -15,6 +21,7 @@ from etude.assess.spoken_methods import (
     pronunciation_v2,
     speech_rate_v1,
 )
+from etude.assess.table import shipped_table
 from etude.assess.turns import assess_turn, event_line, lacking
 from etude.events.ndjson import decode_line
 from etude.sessions import turns
@@ -38,10 +45,10 @@ def voiced(seconds: float = 2.0) -> np.ndarray:
     return (0.2 * np.sin(2 * np.pi * 220 * times)).astype(np.float32)
 
 
-def alignment() -> Alignment:
+def alignment(score: float = -8.0) -> Alignment:
     def word(text: str, index: int, start_ms: int, *names: str) -> AlignedWord:
         phones = tuple(
-            AlignedPhone(name, start_ms + 100 * place, 100, -8.0)
+            AlignedPhone(name, start_ms + 100 * place, 100, score)
             for place, name in enumerate(names)
         )
         return AlignedWord(
@@ -49,7 +56,7 @@ def alignment() -> Alignment:
             index=index,
             start_ms=start_ms,
             duration_ms=100 * len(names),
-            score=-8.0 * len(names),
+            score=score * len(names),
             phones=phones,
             guessed=False,
         )
@@ -78,6 +85,20 @@ def heard(
         alignment=alignment() if found else None,
         aligned=True,
     )
+
+
+def without_tokens(what: Heard) -> Heard:
+    """Return it as a server hears: a text, and no probabilities."""
+    assert what.recognised is not None
+    told = msgspec.structs.replace(
+        what.recognised,
+        engine="http/1",
+        no_speech_probability=None,
+        tokens=None,
+        expected_tokens=None,
+        encoding=None,
+    )
+    return msgspec.structs.replace(what, recognised=told)
 
 
 def of(method: object, what: Heard) -> Metric:
@@ -167,6 +188,55 @@ def test_the_gate_tells_right_from_wrong_texts() -> None:
     value = sum(gate[name] * 0.0 for name in FEATURES)
     assert value >= gate["threshold"]
     assert fit_gate(right[:2], wrong) == {}
+
+
+def test_a_gate_is_judged_by_speakers_that_it_was_not_learnt_from() -> None:
+    """Few right ones are lost, few wrong ones let through; too few to learn from tell nothing."""
+    random = np.random.default_rng(5)
+    names = FEATURES_WITHOUT_TOKENS
+    right = random.normal(0.0, 1.0, (400, len(names))), np.arange(400) % 10
+    wrong = random.normal(-3.0, 1.0, (60, len(names))), np.arange(60) % 10
+    rates = held_out_rates(right, wrong, names)
+    assert 0.0 < rates["held_out_right_lost"] <= 0.04
+    assert rates["held_out_wrong_let_through"] <= 0.05
+    assert held_out_rates(right, (wrong[0][:5], wrong[1][:5]), names) == {}
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_rightly_read_sentences_are_lost_as_rarely_without_probabilities(*, tells: bool) -> None:
+    """Two in a hundred of the table that ships, whether or not the recogniser tells tokens."""
+    table, card = shipped_table(), card_of(models_folder())
+    gate = card.gate if tells else card.gate_without_tokens
+    what = heard() if tells else without_tokens(heard())
+    rows = [dict(zip(table.names, row, strict=True)) for row in table.features.tolist()]
+    lost = np.mean([off_task(what, row, gate, -30.0) is not None for row in rows])
+    assert 0.015 <= lost <= 0.025
+    assert gate["held_out_right_lost"] <= 0.025
+    assert gate["held_out_wrong_let_through"] <= 0.08
+
+
+def test_a_server_that_hears_what_was_read_costs_the_turn_its_pronunciation_only() -> None:
+    """Pace and pauses come from the alignment, texts are compared; pronunciation has no engine."""
+    turn = Turn(step_index=0, expected_text=TEXT)
+    what = without_tokens(heard(model="sense-voice"))
+    found = {one.method: one for one in assess_turn(turn, load_methods(), what, voiced(), RATE)}
+    read = ("speech_rate_v1", "pause_ratio_v1", "text_similarity_v0", "wer_v1", "completeness_v1")
+    assert all(found[name].value is not None for name in read)
+    assert found["pronunciation_v2"].detail["reason"] == "no_engine"
+
+
+@pytest.mark.parametrize("text", ["we went home", "a dog ran", ""])
+def test_a_server_that_hears_another_sentence_leaves_no_number(text: str) -> None:
+    """Even where the aligner finds a path: one that fits as badly as those of wrong texts do."""
+    turn = Turn(step_index=0, expected_text=TEXT)
+    misfit = msgspec.structs.replace(heard(text), alignment=alignment(-54.0))
+    for what in (misfit, heard(text, found=False)):
+        told = assess_turn(turn, load_methods(), without_tokens(what), voiced(), RATE)
+        spoken = [one for one in told if one.method != "input_quality_v1"]
+        assert {one.value for one in spoken} == {None}
+        reasons = {one.method: one.detail["reason"] for one in spoken}
+        assert {reasons.pop(name) for name in VOICE} == {"no_engine"}  # there is no detector
+        assert set(reasons.values()) <= {"off_task", "no_speech"}
 
 
 def test_a_recording_without_engines_leaves_what_can_be_said() -> None:
