@@ -213,7 +213,7 @@ class Playroom:
             write_lesson(folder, parts, LOWEST_HZ * 2 ** (number / _TONES_AN_OCTAVE))
             (self.settings.apps / f"{app_id}.yaml").write_text(
                 f"app_id: {app_id}\ntasks:\n- task_id: reading\n  mode: SHADOWING\n"
-                f"  entry_phrases: [{entry}]\n"
+                f"  entry_phrases: [{entry}]\n  assessment: {{enabled: true}}\n"
             )
             clips = {part.name: cache.encode(folder / part.name).packets for part in parts}
             yield Own(
