@@ -42,6 +42,7 @@ from etude.authoring.records import (
     RunState,
 )
 from etude.authoring.seats import FRAMEWORK
+from etude.authoring.unwanted import ask_removal, start_over
 from etude.classroom.digest import output_digest
 from etude.classroom.library import ClassroomLibrary
 from etude.clock import Clock, Ids, to_us
@@ -202,7 +203,7 @@ class Courses:
             course = await self._idle(work, course_id)
             now = self.clock.now()
             await ledger.retire(work, course.subject, [FRAMEWORK, *_all(course)])
-            await repository.reset_modules(work, course.course_key, _all(course))
+            await start_over(work, course, _all(course), now)
             await repository.set_course(
                 work, course.course_key, now, status=CourseStatus.QUEUED, confirmed_us=None
             )
@@ -234,8 +235,7 @@ class Courses:
             if course.framework is None:
                 await self._resume(work, course, "framework", CourseStatus.QUEUED)
             elif course.confirmed and _unfinished(course):
-                waiting = _unfinished(course)
-                await repository.reset_modules(work, course.course_key, waiting)
+                await start_over(work, course, _unfinished(course), self.clock.now())
                 await self._resume(work, course, "modules", CourseStatus.GENERATING)
             else:
                 raise CourseStateError(status=course.status)
@@ -261,11 +261,12 @@ class Courses:
                 await cancel(work, RUN, run.run_id, now=now)
             except JobMissing:
                 log.info("the run had no job", action="authoring.cancel", run=run.run_id)
-            for module in course.modules:
-                if module.status is ModuleStatus.RUNNING:
-                    await repository.set_module(
-                        work, course.course_key, module.index, status=ModuleStatus.CANCELLED
-                    )
+            running = [one for one in course.modules if one.status is ModuleStatus.RUNNING]
+            for module in running:
+                await repository.set_module(
+                    work, course.course_key, module.index, status=ModuleStatus.CANCELLED
+                )
+            await ask_removal(work, running, now)
             if run.kind != "publish":
                 await repository.set_course(
                     work, course.course_key, now, status=CourseStatus.CANCELLED
@@ -328,7 +329,7 @@ class Courses:
             later = [at for at in _unfinished(course) if at > index]
             anew = [index, *later] if only else list(range(index, len(course.modules)))
             await ledger.retire(work, course.subject, anew)
-            await repository.reset_modules(work, course.course_key, anew)
+            await start_over(work, course, anew, self.clock.now())
             kind: RunKind = "module-retry" if only else "modules"
             await self._resume(work, course, kind, CourseStatus.GENERATING)
         return await self.get(course_id)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, and_, delete, insert, select, update
+from sqlalchemy import Row, and_, delete, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -114,13 +114,21 @@ async def set_module(work: UnitOfWork, course_key: int, index: int, **values: An
 
 
 async def reset_modules(work: UnitOfWork, course_key: int, indexes: Sequence[int]) -> None:
-    """Let modules wait again; their classrooms stay on disk, nobody refers to them."""
+    """Let modules wait again, without classrooms; see `unwanted.start_over`."""
     which = and_(
         course_module.c.course_key == course_key, course_module.c.module_index.in_(indexes)
     )
     waiting = {"status": ModuleStatus.PENDING, "classroom_id": None, "prompt": None}
     empty = {"requirement_sha256": None, "digest": None, "refs": None, "error_code": None}
     await work.connection.execute(update(course_module).where(which).values(**waiting, **empty))
+
+
+async def needs_classroom(connection: AsyncConnection, classroom_id: str) -> bool:
+    """Whether a module has a classroom, or is being made in it."""
+    one = course_module.c
+    needing = one.status.in_((ModuleStatus.RUNNING, ModuleStatus.SUCCEEDED))
+    wanted = exists().where(one.classroom_id == classroom_id, needing)
+    return bool(await connection.scalar(select(wanted)))
 
 
 async def begin_run(

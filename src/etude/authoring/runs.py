@@ -27,6 +27,7 @@ from etude.authoring.records import (
 )
 from etude.authoring.requirement import build_module_requirement
 from etude.authoring.seats import FRAMEWORK, Seat
+from etude.authoring.unwanted import ask_removal, remove_at_once
 from etude.classroom.digest import OutputDigest, output_digest
 from etude.classroom.errors import ClassroomUnknownError
 from etude.classroom.library import ClassroomLibrary, Draft
@@ -36,7 +37,7 @@ from etude.courseware.gates import ContinuityRef
 from etude.errors import EtudeError
 from etude.files import crash_point
 from etude.jobs import Fenced, Job
-from etude.store import Database
+from etude.store import Database, UnitOfWork
 from etude.store.errors import StoreUnavailable
 
 LOOK_EVERY_S: Final = 0.5
@@ -68,6 +69,7 @@ class CourseRuns:
         self._authors = authors
         self._publish = publish
         self._look_every_s = look_every_s
+        self._ending: set[int] = set()
 
     async def __call__(self, job: Job) -> None:
         """Carry out the run that the job names, unless it is over."""
@@ -76,6 +78,7 @@ class CourseRuns:
         try:
             await asyncio.wait({working, looking}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._ending.discard(job.args["run_key"])
             over = looking.done() and not working.done()
             looking.cancel()
             if not working.done():
@@ -87,13 +90,13 @@ class CourseRuns:
             working.exception()
 
     async def _until_over(self, job: Job) -> None:
-        """Return when the run was cancelled."""
+        """Return when somebody else ended the run; what ends it here is let finish."""
         while True:
             await asyncio.sleep(self._look_every_s)
             with contextlib.suppress(StoreUnavailable):
                 async with self._database.read() as connection:
                     state = await repository.run_state(connection, job.args["run_key"])
-                if state is not RunState.ACTIVE:
+                if state is not RunState.ACTIVE and job.args["run_key"] not in self._ending:
                     return
 
     async def _carry_out(self, job: Job) -> None:
@@ -119,8 +122,7 @@ class CourseRuns:
             await self._publish(course)
         async with self._database.transaction() as work:
             await job.fence(work)
-            await repository.end_run(work, job.args["run_key"], RunState.DONE, self._clock.now())
-            await job.finish(work)
+            await self._end(work, job, RunState.DONE)
 
     async def _framework(self, job: Job, course: Course) -> None:
         now = self._clock.now()
@@ -135,10 +137,23 @@ class CourseRuns:
             await job.fence(work)
             now = self._clock.now()
             await repository.set_framework(work, course, framework, now)
-            await repository.end_run(work, job.args["run_key"], RunState.DONE, now)
-            await job.finish(work)
+            await self._end(work, job, RunState.DONE)
         crash_point("authoring.framework.noted")
         log.info("a framework is ready", action="authoring.framework", course=course.course_id)
+
+    async def _end(
+        self,
+        work: UnitOfWork,
+        job: Job,
+        state: RunState,
+        error_code: str | None = None,
+        problems: Sequence[Problem] = (),
+    ) -> None:
+        """Note the end of a run and of its job; whoever looks is not to take it for another's."""
+        run_key, now = job.args["run_key"], self._clock.now()
+        self._ending.add(run_key)
+        await repository.end_run(work, run_key, state, now, error_code, problems)
+        await job.finish(work)
 
     async def _modules(self, job: Job, course: Course) -> None:
         for index in range(len(course.modules)):
@@ -155,13 +170,12 @@ class CourseRuns:
             await repository.set_course(
                 work, course.course_key, moment, status=status, error_code=None
             )
-            await repository.end_run(work, job.args["run_key"], RunState.DONE, moment)
-            await job.finish(work)
+            await self._end(work, job, RunState.DONE)
         crash_point("authoring.run.ended")
         log.info("a course is made", action="authoring.course", course=course.course_id)
 
     async def _module(self, job: Job, course: Course, index: int) -> None:
-        earlier = await self._earlier(course, index)
+        earlier = await self._earlier(job, course, index)
         module = course.modules[index]
         classroom_id = await self._begun(job, course, module)
         framework = course.framework
@@ -179,34 +193,43 @@ class CourseRuns:
             classroom_id=classroom_id,
             created_at=self._clock.now(),
         )
-        classroom = await self._placed(self._seated(job, course, index), order)
+        try:
+            await self._made(job, course, order)
+        except asyncio.CancelledError:
+            # The tables say whether it is in vain: a worker that only stops is taken over from.
+            await remove_at_once(self._database, self._library, classroom_id)
+            raise
+        crash_point("authoring.module.noted")
+        log.info(
+            "a module is made", action="authoring.module", course=course.course_id, index=index
+        )
+
+    async def _made(self, job: Job, course: Course, order: ModuleOrder) -> None:
+        """Place the classroom of a module, and note that the module is made."""
+        classroom = await self._placed(self._seated(job, course, order.index), order)
         crash_point("authoring.module.placed")
-        media = await asyncio.to_thread(self._library.media_hashes, classroom_id)
+        media = await asyncio.to_thread(self._library.media_hashes, order.classroom_id)
         digest = output_digest(classroom, media, terms=terms_of(course))
         refs = tuple(
             ContinuityRef(
                 module_index=at, classroom_id=one.classroom_id, semantic_hash=one.semantic_hash
             )
-            for at, one in enumerate(earlier)
+            for at, one in enumerate(order.earlier)
         )
         async with self._database.transaction() as work:
             await job.fence(work)
             await repository.set_module(
                 work,
                 course.course_key,
-                index,
+                order.index,
                 status=ModuleStatus.SUCCEEDED,
-                prompt=framework.modules[index].generation_prompt.encode(),
-                requirement_sha256=hashlib.sha256(requirement.encode()).hexdigest(),
+                prompt=order.framework.modules[order.index].generation_prompt.encode(),
+                requirement_sha256=hashlib.sha256(order.requirement.encode()).hexdigest(),
                 digest=digest,
                 refs=refs,
                 error_code=None,
                 ended_us=to_us(self._clock.now()),
             )
-        crash_point("authoring.module.noted")
-        log.info(
-            "a module is made", action="authoring.module", course=course.course_id, index=index
-        )
 
     async def _begun(self, job: Job, course: Course, module: Module) -> str:
         """Note that a module is being made, and the classroom it will be; return that id."""
@@ -226,17 +249,28 @@ class CourseRuns:
         crash_point("authoring.module.begun")
         return str(classroom_id)
 
-    async def _earlier(self, course: Course, index: int) -> tuple[OutputDigest, ...]:
+    async def _earlier(self, job: Job, course: Course, index: int) -> tuple[OutputDigest, ...]:
         """Return digests of all modules before one, from the classrooms as they are on disk.
 
-        A digest that an old record lacks is made up for.
+        A digest that an old record lacks is noted now: without one the course is never published.
         """
         found = []
         for module in course.modules[:index]:
             if module.status is not ModuleStatus.SUCCEEDED or module.classroom_id is None:
                 raise ContinuityBrokenError(module=module.index)
-            found.append(await self._digest(module.classroom_id, terms_of(course)))
+            digest = await self._digest(module.classroom_id, terms_of(course))
+            if module.digest is None:
+                await self._note_digest(job, course, module, digest)
+            found.append(digest)
         return tuple(found)
+
+    async def _note_digest(
+        self, job: Job, course: Course, module: Module, digest: OutputDigest
+    ) -> None:
+        async with self._database.transaction() as work:
+            await job.fence(work)
+            await repository.set_module(work, course.course_key, module.index, digest=digest)
+        crash_point("authoring.digest.noted")
 
     async def _digest(self, classroom_id: str, terms: Sequence[str]) -> OutputDigest:
         classroom = await asyncio.to_thread(self._library.read, classroom_id)
@@ -264,9 +298,6 @@ class CourseRuns:
             _require_activity(classroom, order.index)
             crash_point("authoring.module.made")
             await to_the_end(self._commit, draft, classroom)
-        except asyncio.CancelledError:
-            await to_the_end(self._library.remove, order.classroom_id)
-            raise
         finally:
             await to_the_end(draft.__exit__)
         return classroom
@@ -282,16 +313,18 @@ class CourseRuns:
             await job.fence(work)
             now = self._clock.now()
             found = await repository.load_by_key(work.connection, course.course_key)
-            for module in found.modules if found else ():
-                if module.status is ModuleStatus.RUNNING:
-                    await repository.set_module(
-                        work,
-                        course.course_key,
-                        module.index,
-                        status=ModuleStatus.FAILED,
-                        error_code=error_code,
-                        classroom_id=None,
-                    )
+            modules = found.modules if found else ()
+            running = [one for one in modules if one.status is ModuleStatus.RUNNING]
+            for module in running:
+                await repository.set_module(
+                    work,
+                    course.course_key,
+                    module.index,
+                    status=ModuleStatus.FAILED,
+                    error_code=error_code,
+                    classroom_id=None,
+                )
+            await ask_removal(work, running, now)
             if course.active is None or course.active.kind != "publish":
                 await repository.set_course(
                     work,
@@ -300,11 +333,10 @@ class CourseRuns:
                     status=CourseStatus.FAILED,
                     error_code=error_code,
                 )
-            await repository.end_run(
-                work, job.args["run_key"], RunState.FAILED, now, error_code, problems
-            )
-            await job.finish(work)
+            await self._end(work, job, RunState.FAILED, error_code, problems)
         crash_point("authoring.run.failed")
+        for classroom_id in (one.classroom_id for one in running if one.classroom_id):
+            await remove_at_once(self._database, self._library, classroom_id)
         log.warning("a run failed", action="authoring.failed", error_code=error_code)
 
 

@@ -7,13 +7,16 @@ from etude.authoring.authors import Author, Voice
 from etude.authoring.composition import course_runs, known_authors, open_courses
 from etude.authoring.courses import Courses
 from etude.authoring.model.configured import model_author
-from etude.authoring.runs import CourseRuns
+from etude.authoring.records import RUN
+from etude.authoring.unwanted import UNWANTED, ModuleRemoval
 from etude.authoring.voices import SpokenVoice
+from etude.classroom.library import ClassroomLibrary
 from etude.cli.assessing import speech_pool
 from etude.cli.speech_options import speech_options
 from etude.clock import Clock, RandomIds
 from etude.courseware.publishers import publisher_for
 from etude.errors import EtudeError
+from etude.jobs import Handler
 from etude.settings import Settings
 from etude.speech.models import Models
 from etude.speech.pool import SpeechPool
@@ -82,11 +85,11 @@ def courses_here(
     )
 
 
-def runs_here(
+def course_handlers(
     settings: Settings, database: Database, clock: Clock, voice: Voice | None
-) -> CourseRuns:
-    """Return what carries out the runs of courses."""
-    return course_runs(
+) -> Mapping[str, Handler]:
+    """Return what carries out each kind of job of courses."""
+    runs = course_runs(
         database,
         clock,
         RandomIds(),
@@ -94,3 +97,5 @@ def runs_here(
         authors=authors_here(settings, database, clock, voice),
         publisher=publisher_for(settings, database, clock),
     )
+    removal = ModuleRemoval(database, ClassroomLibrary(settings.classrooms))
+    return {RUN: runs, UNWANTED: removal}

@@ -17,7 +17,6 @@ from etude.authoring.authors import Voice
 from etude.authoring.classrooms.records import HOST as HOST_OWNER
 from etude.authoring.courses import Courses
 from etude.authoring.records import (
-    RUN,
     AuthorName,
     Course,
     CourseRequest,
@@ -26,7 +25,7 @@ from etude.authoring.records import (
 )
 from etude.authoring.samples import SAMPLES, recordings, sample
 from etude.cli import exits, terminal
-from etude.cli.course_making import course_voice, courses_here, runs_here
+from etude.cli.course_making import course_handlers, course_voice, courses_here
 from etude.cli.course_showing import Shown, call_row, show_course
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, show, with_database
@@ -333,7 +332,7 @@ async def _finished(
     courses: Courses, course: Course, here: Local, settings: Settings, voice: Voice | None
 ) -> Course:
     """Carry out what there is to do until the course's run is over."""
-    handlers = {RUN: runs_here(settings, here.database, here.clock, voice)}
+    handlers = course_handlers(settings, here.database, here.clock, voice)
     runner = Runner(here.database, handlers, pace=Pace(concurrency=1, poll_s=_LOOK_EVERY_S))
     await runner.start()
     try:

@@ -13,9 +13,8 @@ from etude.authoring.classrooms.composition import classroom_handlers, lesson_au
 from etude.authoring.classrooms.learner_data import classrooms_data
 from etude.authoring.classrooms.making import TIDY, TIDY_EVERY_S
 from etude.authoring.model.configured import model_author
-from etude.authoring.records import RUN
 from etude.cli.assessing import assessing_runners, pending_metrics, speech_pool
-from etude.cli.course_making import runs_here, voice_of
+from etude.cli.course_making import course_handlers, voice_of
 from etude.cli.model import chat_of, rewording
 from etude.cli.stopping import stop_signal
 from etude.clock import Clock, RandomIds, SystemClock
@@ -134,7 +133,8 @@ def course_runner(
     settings: Settings, database: Database, clock: Clock, voice: Voice | None
 ) -> Runner:
     """Return a runner of its own for courses: one that is long takes no other's place."""
-    return Runner(database, {RUN: runs_here(settings, database, clock, voice)}, pace=COURSE_PACE)
+    handlers = course_handlers(settings, database, clock, voice)
+    return Runner(database, handlers, pace=COURSE_PACE)
 
 
 def classroom_runner(

@@ -5,6 +5,7 @@ The source's invariants 1 to 4 (`openmaic.md §4.12`) are the first tests.
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from etude.authoring import repository
 from etude.authoring.authors import ModuleOrder, OutlineAuthor
 from etude.authoring.courses import Courses
 from etude.authoring.errors import (
@@ -32,6 +34,7 @@ from etude.authoring.records import RUN, Course, CourseRequest, ModuleStatus
 from etude.authoring.requirement import MOST, build_module_requirement
 from etude.authoring.runs import CourseRuns
 from etude.authoring.samples import SAMPLES, sample
+from etude.authoring.unwanted import UNWANTED, ModuleRemoval
 from etude.authoring.voices import SpokenVoice
 from etude.classroom.digest import semantic_hash
 from etude.classroom.library import ClassroomLibrary, Draft
@@ -40,6 +43,7 @@ from etude.clock import RandomIds
 from etude.courseware.errors import PublishRefusedError
 from etude.courseware.publishing import Publisher
 from etude.courseware.receipts import HERE
+from etude.errors import EtudeError
 from etude.files import armed
 from etude.jobs.claims import Claims
 from etude.speech.audio import Pcm
@@ -111,13 +115,13 @@ class Desk:
         )
         self.claims = self._claims()
 
-    def _claims(self) -> Claims:
+    def _claims(self, kind: str = RUN) -> Claims:
         return Claims(
             self.database,
             self.clock,
             executor=RandomIds().new(),
             lease_s=30,
-            max_attempts={RUN: 10},
+            max_attempts={kind: 10},
             periods_s={},
         )
 
@@ -127,6 +131,14 @@ class Desk:
             await self.runs(job)
             await self.claims.finish_rest(job)
         return len(jobs)
+
+    async def removed(self) -> None:
+        """Carry out the removals that are due within a minute; a killed one is claimed again."""
+        self.clock.advance(120)
+        claims = self._claims(UNWANTED)
+        for job in await claims.claim(10):
+            await ModuleRemoval(self.database, self.library)(job)
+            await claims.finish_rest(job)
 
     def killed(self) -> None:
         """A new worker, after the lease of the dead one."""
@@ -310,6 +322,158 @@ def test_cancel_in_the_middle_of_a_module(desk: Desk) -> None:
         await desk.work()
         assert (await desk.courses.get(course.course_id)).status == "succeeded"
         assert desk.author.made == [0, 1, 2, 3]
+
+    desk.run(go())
+
+
+class OddError(EtudeError):
+    """Stands for what may be wrong with a classroom that was placed."""
+
+    code = "COURSE_NO_RUN"
+
+
+def test_a_cancel_after_the_classroom_is_placed_leaves_nothing(desk: Desk) -> None:
+    """A classroom that is in the library, but not noted yet, goes with the run."""
+
+    async def go() -> None:
+        course = await desk.course()
+        await desk.courses.start(course.course_id, without_audio=True)
+        placed, noticed = asyncio.Event(), threading.Event()
+        hashes = desk.library.media_hashes
+
+        def slowly(classroom_id: str) -> dict[str, str]:
+            noticed.wait(60)
+            return hashes(classroom_id)
+
+        def stop(reached: str) -> None:
+            if reached == "authoring.module.placed":
+                desk.library.media_hashes = slowly  # type: ignore[method-assign]  # holds it there
+                placed.set()
+
+        with armed(stop):
+            working = asyncio.create_task(desk.work())
+            await asyncio.wait_for(placed.wait(), 60)
+            assert len(desk.library.ids()) == 1
+            await desk.courses.cancel(course.course_id)
+            await asyncio.wait_for(working, 60)
+        noticed.set()
+        desk.library.media_hashes = hashes  # type: ignore[method-assign]  # as it was
+        assert desk.library.ids() == ()
+        await desk.courses.resume(course.course_id)
+        await desk.work()
+        assert (await desk.courses.get(course.course_id)).status == "succeeded"
+        await desk.removed()
+        assert len(desk.library.ids()) == 4
+
+    desk.run(go())
+
+
+def test_a_failure_after_the_classroom_is_placed_leaves_nothing(desk: Desk) -> None:
+    """What fails between library and note takes the classroom along."""
+
+    def fail(reached: str) -> None:
+        if reached == "authoring.module.placed":
+            raise OddError
+
+    async def go() -> None:
+        with armed(fail):
+            course = await desk.finished()
+        assert (course.status, course.modules[0].error_code) == ("failed", OddError.code)
+        assert desk.library.ids() == ()
+
+    desk.run(go())
+
+
+@pytest.mark.parametrize("removes", [False, True])
+def test_a_kill_then_a_cancel_leave_no_classroom(desk: Desk, *, removes: bool) -> None:
+    """Nobody is left to remove what a killed worker placed: a job does, killed or not itself."""
+
+    async def go() -> None:
+        course = await desk.course()
+        await desk.courses.start(course.course_id, without_audio=True)
+        with crash_at("authoring.module.placed"), pytest.raises(CrashError):
+            await desk.work()
+        assert len(desk.library.ids()) == 1
+        await desk.courses.cancel(course.course_id)
+        await desk.courses.resume(course.course_id)  # forgets the id
+        desk.killed()
+        if removes:
+            with crash_at("authoring.module.removed"), pytest.raises(CrashError):
+                await desk.removed()
+        await desk.removed()
+        assert desk.library.ids() == ()
+        await desk.work()
+        course = await desk.courses.get(course.course_id)
+        assert course.status == "succeeded"
+        await desk.removed()
+        assert list(desk.library.ids()) == sorted(str(one.classroom_id) for one in course.modules)
+
+    desk.run(go())
+
+
+def test_a_kill_after_a_failure_leaves_no_classroom(desk: Desk) -> None:
+    """The failure is noted, and that its classroom is to go; then the process dies."""
+
+    def die(reached: str) -> None:
+        if reached == "authoring.module.placed":
+            raise OddError
+        if reached == "authoring.run.failed":
+            raise CrashError
+
+    async def go() -> None:
+        course = await desk.course()
+        await desk.courses.start(course.course_id, without_audio=True)
+        with armed(die), pytest.raises(CrashError):
+            await desk.work()
+        assert len(desk.library.ids()) == 1
+        desk.killed()
+        await desk.removed()
+        assert desk.library.ids() == ()
+
+    desk.run(go())
+
+
+def test_a_worker_that_stops_leaves_the_classroom_to_the_next(desk: Desk) -> None:
+    """Nobody cancelled the run: what was placed is taken over, not made again."""
+
+    async def go() -> None:
+        course = await desk.course()
+        await desk.courses.start(course.course_id, without_audio=True)
+
+        def stop(reached: str) -> None:
+            if reached == "authoring.module.placed":
+                working.cancel()
+
+        with armed(stop):
+            working = asyncio.create_task(desk.work())
+            with pytest.raises(asyncio.CancelledError):
+                await working
+        assert len(desk.library.ids()) == 1
+        desk.killed()
+        await desk.work()
+        assert (await desk.courses.get(course.course_id)).status == "succeeded"
+        assert desk.author.made == [0, 1, 2, 3]
+
+    desk.run(go())
+
+
+def test_a_missing_digest_is_made_up_for(desk: Desk) -> None:
+    """A module of an old record that has no digest gets it with the next module's run."""
+
+    async def go() -> None:
+        course = await desk.finished()
+        async with desk.database.transaction() as work:
+            await repository.set_module(work, course.course_key, 0, digest=None)
+        found = await desk.publisher.readiness(source_of(await desk.courses.get(course.course_id)))
+        assert "SEMANTIC_DRIFT" in {one.code for one in found.blockers}
+        await desk.courses.retry(course.course_id, 3)
+        with crash_at("authoring.digest.noted"), pytest.raises(CrashError):
+            await desk.work()
+        desk.killed()
+        await desk.work()
+        again = await desk.courses.get(course.course_id)
+        assert again.modules[0].digest == course.modules[0].digest
+        assert (await publish(desk.courses, desk.publisher, course.course_id)).new
 
     desk.run(go())
 
