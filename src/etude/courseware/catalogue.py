@@ -97,8 +97,10 @@ async def version_of(
     number = newest if version is None else version
     row = None if number is None else await registry.version(connection, courseware_id, number)
     if row is None or number not in pinned:
-        if number is not None and await registry.was_pinned(connection, courseware_id, number):
-            raise ManifestWithdrawnError(course=courseware_id, version=number, reason="—")
+        if version is not None:
+            reason = await registry.withdrawal_of(connection, courseware_id, version)
+            if reason is not None:
+                raise ManifestWithdrawnError(course=courseware_id, version=version, reason=reason)
         raise CoursewareUnknownError(courseware=courseware_id, version=_said(version))
     return row
 

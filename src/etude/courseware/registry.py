@@ -113,11 +113,19 @@ async def pinned_versions(connection: AsyncConnection, courseware_id: str) -> li
     return list(rows)
 
 
-async def was_pinned(connection: AsyncConnection, courseware_id: str, number: int) -> bool:
-    """Whether any manifest pins a version, withdrawn or not."""
-    pin = course_manifest_pin.c
-    wanted = exists().where(pin.courseware_id == courseware_id, pin.courseware_version == number)
-    return bool(await connection.scalar(select(wanted)))
+async def withdrawal_of(connection: AsyncConnection, courseware_id: str, number: int) -> str | None:
+    """Return why the last manifest was withdrawn that pinned a version; None = none was."""
+    pin, gone = course_manifest_pin.c, course_manifest_withdrawal.c
+    reason: str | None = await connection.scalar(
+        select(gone.reason)
+        .join(
+            course_manifest_pin, (gone.course_id == pin.course_id) & (gone.version == pin.version)
+        )
+        .where(pin.courseware_id == courseware_id, pin.courseware_version == number)
+        .order_by(gone.withdrawn_us.desc(), gone.course_id, gone.version.desc())
+        .limit(1)
+    )
+    return reason
 
 
 async def course_of(connection: AsyncConnection, courseware_id: str) -> str | None:

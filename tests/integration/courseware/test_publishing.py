@@ -347,8 +347,11 @@ def test_a_withdrawn_manifest_is_gone(works: Works) -> None:
     assert caught.value.params["reason"] == "rights"
     with pytest.raises(ManifestWithdrawnError):
         works.manifest()
-    with pytest.raises(ManifestWithdrawnError):
+    with pytest.raises(ManifestWithdrawnError) as caught:
         works.version("cw_harbour_0", 1)
+    assert caught.value.params["reason"] == "rights"
+    with pytest.raises(CoursewareUnknownError):
+        works.version("cw_harbour_0", 9)
     again = works.publish(source)
     assert (again.new, again.manifest.version) == (True, 2)
     assert works.version("cw_harbour_0", 1).version == 1
