@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "etude.assess"
 UNIT_RATIO: Final = "ratio"
-Reason = Literal["off_task", "no_speech", "no_engine", "no_text", "no_audio", "too_long"]
+Reason = Literal["off_task", "no_speech", "no_engine", "too_long"]
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

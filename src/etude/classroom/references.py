@@ -71,13 +71,6 @@ def slots_of(classroom: Classroom) -> tuple[Slot, ...]:
     return tuple(slots(plain(classroom)))
 
 
-def with_references(classroom: Classroom, change: Callable[[Slot], str | None]) -> Classroom:
-    """Return the classroom with every reference changed; None takes an optional one away."""
-    document = plain(classroom)
-    rewrite(document, change)
-    return msgspec.convert(document, Classroom)
-
-
 def slots(document: Any) -> Iterator[Slot]:  # noqa: ANN401 - a document of JSON, perhaps not sound
     """Yield the slots of a document as plain JSON, sound or not.
 

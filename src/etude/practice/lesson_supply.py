@@ -77,10 +77,6 @@ class LessonSupply(Generic[Wanted, Had]):
             _log.warning("a lesson is not there yet", action="lesson_supply.late")
             return None
 
-    async def until_settled(self) -> None:
-        """Return once everything that is wanted is there."""
-        await asyncio.gather(*self._trying.values())
-
     async def close(self) -> None:
         """Fetch nothing more; what is under way in a thread ends by itself."""
         for task in self._trying.values():

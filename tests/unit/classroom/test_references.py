@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from etude.classroom.loading import read_classroom, read_object
+from etude.classroom.model import Classroom
 from etude.classroom.plain import plain
 from etude.classroom.references import (
     Slot,
@@ -14,9 +15,9 @@ from etude.classroom.references import (
     is_file,
     is_placeholder,
     is_remote,
+    rewrite,
     slots,
     slots_of,
-    with_references,
 )
 
 SOURCE = (Path(__file__).parent / "tides.json").read_bytes()
@@ -87,13 +88,17 @@ def test_references_are_changed_in_one_go() -> None:
             return None
         return f"{slot.folder}/new.png" if slot.kind != "avatar" else slot.reference
 
-    changed = with_references(classroom, change)
+    document = plain(classroom)
+    rewrite(document, change)
+    changed = msgspec.convert(document, Classroom)
     assert {slot.reference for slot in slots_of(changed) if slot.kind != "avatar"} == {
         "media/new.png",
         "audio/new.png",
     }
     assert list(changed.stage.video_manifest) == ["media/new.png"]
-    assert with_references(classroom, lambda slot: slot.reference) == classroom
+    same = plain(classroom)
+    rewrite(same, lambda slot: slot.reference)
+    assert same == plain(classroom)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,11 @@ class Slow(SceneRegistry):
         return sum(one.startswith("download") for one in self.asked)
 
 
+async def until_settled(supply: Supply) -> None:
+    """Return once everything that is wanted is there."""
+    await asyncio.gather(*supply._trying.values())
+
+
 @pytest.fixture
 def registry(tmp_path: Path) -> Slow:
     return Slow(tmp_path / "classrooms")
@@ -66,12 +71,12 @@ def test_what_is_assigned_is_there_before_anybody_asks(
 
     async def play(supply: Supply) -> None:
         supply.want([pin])
-        await supply.until_settled()
+        await until_settled(supply)
         registry.fault = DownloadFailedError(reason="connect")
         found = await supply.get(pin)
         assert found is not None
         supply.want([pin])
-        await supply.until_settled()
+        await until_settled(supply)
 
     supplied(play)
     assert registry.downloads == 1
@@ -90,7 +95,7 @@ def test_a_server_that_is_away_is_tried_again_until_it_is_back(
         tries = len(registry.asked)
         assert 10 < tries < 30
         registry.fault = None
-        await supply.until_settled()
+        await until_settled(supply)
 
     supplied(play)
     assert registry.downloads == 1
@@ -109,7 +114,7 @@ def test_news_are_a_reason_to_try_again_at_once(
         registry.fault = None
         began_s = asyncio.get_running_loop().time()
         supply.want([pin])
-        await supply.until_settled()
+        await until_settled(supply)
         assert asyncio.get_running_loop().time() - began_s < 1
 
     supplied(play)
@@ -181,7 +186,7 @@ def test_whatever_is_in_a_bundle_ends_no_prefetch(
         supply.want([pin])
         await asyncio.sleep(10)
         registry.fault = None
-        await supply.until_settled()
+        await until_settled(supply)
 
     supplied(play)
     assert registry.downloads == 1
