@@ -31,8 +31,6 @@ def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
     assert (manifest["schemaVersion"], course["loaded"]) == (2, 4)
     assert [one["index"] for one in manifest["modules"]] == [0, 1, 2, 3]
     assert all(one["contentHash"].startswith("sha256:") for one in manifest["modules"])
-    # How many depends on what speech engines are installed here.
-    assert told["practice"].pop("metrics") >= 0
     assert told == {
         "sessions": 1,
         "events": 13,
@@ -44,7 +42,8 @@ def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
                 "cleanup": {"positive": 0, "uncertain": 0, "issue": 0},
             }
         },
-        "practice": {"turns": 10},
+        # Six methods say of each turn that nobody heard it: the demo starts no speech engines.
+        "practice": {"turns": 10, "metrics": 60},
         "report": {"revision": 1, "overall_score": 89},
     }
     assert json.loads((tmp_path / "demo" / "summary.json").read_text()) == json.loads(ended.stdout)

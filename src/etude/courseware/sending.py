@@ -174,9 +174,9 @@ class RemotePublisher:
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
             body.stop()
+            # It was broken off: nobody waits for why, however late a dead connection says it.
+            doing.add_done_callback(lambda one: one.cancelled() or one.exception())
             await asyncio.wait([doing], timeout=_STOP_S)
-            if doing.done() and not doing.cancelled():
-                doing.exception()  # it was broken off: nobody waits for why
             raise
 
     def _read(self, content: bytes) -> Answer:

@@ -120,8 +120,9 @@ def test_without_a_token_no_run_is_begun(bench: Bench) -> None:
 
 def test_an_upload_that_hangs_is_cancelled(bench: Bench) -> None:
     """A server that takes nothing more: cancelled, the upload is given up within seconds."""
+    ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=_answer_once, args=(listener,), daemon=True).start()
+        threading.Thread(target=_answer_once, args=(listener, ended), daemon=True).start()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         settings = bench.settings.model_copy(update={"course_publish_server_base_url": address})
         workshop = Workshop(settings, bench.database, bench.clock)
@@ -140,13 +141,19 @@ def test_an_upload_that_hangs_is_cancelled(bench: Bench) -> None:
                 await doing
             return time.monotonic() - start_s
 
-        assert bench.run(go()) < 30
+        try:
+            took_s = bench.run(go())
+        finally:
+            ended.set()
+    # Two seconds are promised; the rest is for a machine on which everything takes its turn. What
+    # is not cancelled hangs on: the server keeps the connection until this is over.
+    assert took_s < 8
     found: Course = bench.run(workshop.courses.get(bench.course.course_id))
     assert found.active is None
 
 
-def _answer_once(listener: socket.socket) -> None:
-    """Say that a publication would be taken, then take connections and leave them alone."""
+def _answer_once(listener: socket.socket, ended: threading.Event) -> None:
+    """Say that a publication would be taken, then take a connection and leave it alone."""
     body = b'{"formatVersion":1,"limitBytes":1,"freeBytes":1}'
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     connection, _ = listener.accept()
@@ -155,4 +162,4 @@ def _answer_once(listener: socket.socket) -> None:
         connection.sendall(head.encode() + body)
     held, _ = listener.accept()
     with held:
-        time.sleep(3)
+        ended.wait(120)
