@@ -28,6 +28,9 @@ def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
     told = json.loads(ended.stdout)
     course = told.pop("course")
     manifest = course["manifest"]
+    # Six methods say of each turn that nobody heard it: the demo starts no engines. It counts them
+    # with the first report, which waits 15 s for them: a starved machine has fewer by then.
+    assert 0 < told["practice"].pop("metrics") <= 60
     assert (manifest["schemaVersion"], course["loaded"]) == (2, 4)
     assert [one["index"] for one in manifest["modules"]] == [0, 1, 2, 3]
     assert all(one["contentHash"].startswith("sha256:") for one in manifest["modules"])
@@ -42,8 +45,7 @@ def test_the_main_loop_holds_what_it_promises(tmp_path: Path) -> None:
                 "cleanup": {"positive": 0, "uncertain": 0, "issue": 0},
             }
         },
-        # Six methods say of each turn that nobody heard it: the demo starts no speech engines.
-        "practice": {"turns": 10, "metrics": 60},
+        "practice": {"turns": 10},
         "report": {"revision": 1, "overall_score": 89},
     }
     assert json.loads((tmp_path / "demo" / "summary.json").read_text()) == json.loads(ended.stdout)
