@@ -117,7 +117,7 @@ def check(
     ] = False,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Check a classroom's file, without installation; exit code 1 if anything is wrong with it."""
+    """Check a classroom's file, without installation; exit code 1: mistakes, 2: no document."""
     found, losses = _read_file(file)
     told: dict[str, Any] = {
         "file": str(file),

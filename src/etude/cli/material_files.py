@@ -10,16 +10,27 @@ from etude.classroom.loading import MAX_BYTES
 
 TEXTS: Final = frozenset({".md", ".markdown", ".txt"})
 SOUNDS: Final = frozenset({".mp3", ".wav", ".ogg", ".flac"})
+_KINDS: Final = ".md .markdown .txt .mp3 .wav .ogg .flac"
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """Return files, and for folders the texts and sounds in them; `MaterialUnknownError`."""
+    """Return files, and for folders the texts and sounds in them; what else is there is left alone.
+
+    Raises:
+        MaterialUnknownError: there is no such file or folder.
+        MaterialUnreadableError: a file, or all that a folder has, is of no kind that is read.
+    """
+    known = TEXTS | SOUNDS
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            known = TEXTS | SOUNDS
-            found += sorted(one for one in path.iterdir() if one.suffix.lower() in known)
+            inside = sorted(one for one in path.iterdir() if one.suffix.lower() in known)
+            if not inside:
+                raise MaterialUnreadableError(file=str(path), reason=_KINDS)
+            found += inside
         elif path.is_file():
+            if path.suffix.lower() not in known:
+                raise MaterialUnreadableError(file=path.name, reason=_KINDS)
             found.append(path)
         else:
             raise MaterialUnknownError(file=str(path))
@@ -37,8 +48,12 @@ def text_of(path: Path) -> Material:
         return Material(name=path.name, text=path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise MaterialUnknownError(file=str(path)) from error
-    except (UnicodeDecodeError, OSError) as error:
-        raise MaterialUnreadableError(file=path.name, reason=type(error).__name__) from error
+    except UnicodeDecodeError as error:
+        raise MaterialUnreadableError(file=path.name, reason="UTF-8") from error
+    except OSError as error:
+        raise MaterialUnreadableError(
+            file=path.name, reason=error.strerror or type(error).__name__
+        ) from error
 
 
 def bytes_of(path: Path) -> bytes:

@@ -83,7 +83,7 @@ def read_roster(data: bytes, file: str = "-") -> RosterFile:
 
 def _rows(text: str) -> tuple[list[tuple[int, list[str]]], list[RosterLineError]]:
     """Cut a text into lines of cells, with the number that each line begins at."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text), strict=True)
     rows: list[tuple[int, list[str]]] = []
     begins = 1
     try:
@@ -95,6 +95,12 @@ def _rows(text: str) -> tuple[list[tuple[int, list[str]]], list[RosterLineError]
     except csv.Error:
         return rows, [LineNotCsvError(line=begins)]
     return rows, []
+
+
+def _separator(text: str) -> str:
+    """Return what stands between cells: by its heading, where a spreadsheet writes no comma."""
+    first = next((line.strip().lower() for line in text.splitlines() if line.strip()), "")
+    return next((one for one in (";", "\t") if first.startswith(f"{COLUMNS[0]}{one}")), ",")
 
 
 def _line(number: int, cells: Sequence[str], columns: Sequence[str]) -> RosterLine:

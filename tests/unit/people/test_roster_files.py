@@ -30,6 +30,8 @@ def wrong(data: str) -> list[tuple[str, str | float]]:
         "name,id,device_id,,\n王小明,id-1,toy-1,,\n李雷,,,,\n",
         '"王小明","id-1","toy-1"\n李雷,,,,\n',
         "王小明,id-1,toy-1\r李雷",
+        "name;id;device_id\n王小明;id-1;toy-1\n李雷;;\n",
+        "name\tid\tdevice_id\n王小明\tid-1\ttoy-1\n李雷\t\t\n",
     ],
 )
 def test_rosters_as_people_write_them(data: str) -> None:
