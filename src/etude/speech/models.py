@@ -140,7 +140,7 @@ class Models:
         card = self.card(model_id)
         folder = self.folder_of(card)
         if folder is None:
-            raise ModelMissingError(model=card.id, file="", source=card.source)
+            raise ModelMissingError(model=card.id, file="*", source=card.source)
         for name, digest in card.files.items():
             self._require_file(card, folder, name, digest)
         return folder
