@@ -30,6 +30,7 @@ from etude.authoring.errors import (
     LessonOutlineInvalidError,
     LessonOutlineMistakeError,
 )
+from etude.authoring.material import Language
 from etude.authoring.model.configured import model_author
 from etude.authoring.records import AuthorName, SoundFile
 from etude.classroom.loading import read_object
@@ -76,10 +77,8 @@ def generate(  # noqa: PLR0913 - the command's options
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Make one lesson; of material, its outline then waits for `etude classroom confirm`."""
-    if author not in get_args(AuthorName):
-        raise typer.BadParameter(author, param_hint="--author")
-    if language not in {None, "en", "zh-CN"}:
-        raise typer.BadParameter(str(language), param_hint="--language")
+    terminal.require_known(author, get_args(AuthorName), "--author")
+    terminal.require_known(language or "en", get_args(Language), "--language")
     files = files_of(material or [])
     texts = tuple(text_of(path) for path in files if path.suffix.lower() in TEXTS)
 

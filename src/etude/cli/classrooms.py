@@ -99,7 +99,7 @@ def edit(
     value = read_object(bytes_of(file))
     revision, document = value.get("revision"), value.get("classroom")
     if not isinstance(revision, str) or not isinstance(document, dict):
-        raise typer.BadParameter(str(file), param_hint="FILE")
+        raise typer.BadParameter(f"{file}: revision, classroom", param_hint="FILE")  # noqa: EM102, TRY003 - names of members
 
     async def act(shelf: Shelf) -> dict[str, Any]:
         stored = await shelf.edit(HOST, classroom, revision, msgspec.json.encode(document))
@@ -180,7 +180,7 @@ def take(
     """Write a classroom for OpenMAIC; what its format cannot hold is told."""
     archive = out.suffix.lower() == _ZIP
     if not archive and out.suffix.lower() != ".json":
-        raise typer.BadParameter(str(out), param_hint="OUT")
+        raise typer.BadParameter(f"{out} (NAME.maic.zip | NAME.json)", param_hint="OUT")  # noqa: EM102, TRY003 - names of files
 
     async def act(shelf: Shelf) -> tuple[Loss, ...]:
         if archive:

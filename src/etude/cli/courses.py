@@ -16,6 +16,7 @@ from etude.authoring import publication
 from etude.authoring.authors import Voice
 from etude.authoring.classrooms.records import HOST as HOST_OWNER
 from etude.authoring.courses import Courses
+from etude.authoring.material import Language
 from etude.authoring.records import (
     AuthorName,
     Course,
@@ -69,12 +70,9 @@ def create(  # noqa: PLR0913 - the command's options
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Plan a course from material; its framework then waits for `etude course start`."""
-    if language not in {None, "en", "zh-CN"}:
-        raise typer.BadParameter(str(language), param_hint="--language")
-    if author not in get_args(AuthorName):
-        raise typer.BadParameter(author, param_hint="--author")
-    if use_sample is not None and use_sample not in SAMPLES:
-        raise typer.BadParameter(use_sample, param_hint="--sample")
+    terminal.require_known(language or "en", get_args(Language), "--language")
+    terminal.require_known(author, get_args(AuthorName), "--author")
+    terminal.require_known(use_sample or SAMPLES[0], SAMPLES, "--sample")
     files = files_of(material or [])
     texts = [text_of(path) for path in files if path.suffix.lower() in TEXTS]
     texts += [sample(use_sample)] if use_sample else []

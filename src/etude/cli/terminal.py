@@ -7,7 +7,7 @@ the person at the terminal goes to stderr in their language.
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Annotated, Final
 
@@ -121,3 +121,11 @@ def explain(error: EtudeError) -> str:
         return text(f"error.{error.code}", locale(), **error.params)
     except KeyError:  # a plug-in's error without a message must not hide the error itself
         return str(error)
+
+
+def require_known(value: str, known: Iterable[str], option: str) -> None:
+    """Refuse a value of an option that is none of those there are, and name these."""
+    names = tuple(known)
+    if value not in names:
+        said = f"{value} ({' | '.join(names)})"
+        raise typer.BadParameter(said, param_hint=option)
