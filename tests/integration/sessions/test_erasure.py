@@ -9,12 +9,10 @@ from etude.examiner.learner_data import all_learner_data
 from etude.files import armed
 from etude.people.erasure import erase_learner
 from etude.people.errors import LearnerErasedError
-from etude.people.learner_data import uncovered_tables
 from etude.people.records import HOST
-from etude.practice.assignments.learner_data import assignments_data
 from etude.sessions import media
 from etude.sessions.errors import SessionErasedError
-from etude.store import Blobs, metadata
+from etude.store import Blobs
 from etude.store.errors import BlobMissing
 from etude.testing.school import School, body, event
 
@@ -50,12 +48,6 @@ def record(school: School, blobs: Blobs, session_id: str, data: bytes) -> str:
         )
     )
     return sha256
-
-
-def test_every_table_that_leads_to_a_learner_is_answered_for(school: School, blobs: Blobs) -> None:
-    """No table with a path to a learner is without somebody who exports and erases it."""
-    registry = all_learner_data(school.clock, blobs, assignments_data(school.clock))
-    assert uncovered_tables(metadata, registry) == frozenset()
 
 
 def test_an_erased_learners_sessions_are_gone_and_refused(school: School, blobs: Blobs) -> None:
