@@ -43,7 +43,7 @@ class SystemClock:
 
 
 class RandomIds:
-    """UUIDv4 (`events.md §Event`: producers mint UUIDv4)."""
+    """UUIDv4 (`docs/events.md §Fields`: what producers mint)."""
 
     def new(self) -> str:
         """Return a fresh UUIDv4 in its 36-character form."""

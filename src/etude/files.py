@@ -1,8 +1,8 @@
 """Files that survive a crash, and the one seam through which durable writes go.
 
 Every durable write of Etude's own files (journal, blobs, state, keys) goes through a `Files`, so
-that a test can stand in with a layer that forgets what was not synced (`rulings.md` 14, 51). Errors
-are the operating system's own (`OSError`); each adapter maps them to an error of its noun.
+that a test can stand in with a layer that forgets what was not synced (`docs/rules.md 14, 51`).
+Errors are the operating system's own (`OSError`); each adapter maps them to an error of its noun.
 
 `crash_point(name)` marks the instants at which a killed process must lose nothing. They are listed
 in `docs/crash-points.md`; outside tests they cost one comparison.

@@ -1,4 +1,4 @@
-"""Actions from outside: web and gateway are processes, and are killed (`rulings.md` 44)."""
+"""Actions from outside: web and gateway are processes, and are killed (`docs/rules.md 44`)."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -58,7 +58,7 @@ class Method(Protocol):
 
 
 def nothing(method: str, reason: Reason, **detail: object) -> Metric:
-    """Return the metric of a method that could not tell (`rulings.md` 24)."""
+    """Return the metric of a method that could not tell (`docs/rules.md 24`)."""
     return Metric(method=method, value=None, detail={"reason": reason, **detail})
 
 

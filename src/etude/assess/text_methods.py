@@ -22,7 +22,7 @@ COMPLETENESS: Final = "completeness_v1"
 
 
 def similarity(expected: str, heard: str) -> float:
-    """Return difflib's ratio of the two normalised texts, 0 to 1 (`rulings.md` 25)."""
+    """Return difflib's ratio of the two normalised texts, 0 to 1 (`docs/rules.md 25`)."""
     return SequenceMatcher(None, normalise(expected), normalise(heard), autojunk=False).ratio()
 
 

@@ -1,7 +1,7 @@
 """A turn assessed: which methods it still lacks, what they find, and the events that say so. Pure.
 
 The id of an event is derived from session, step, method and content, so that the same metric
-written twice is one event, whoever writes it when (`rulings.md` 24).
+written twice is one event, whoever writes it when (`docs/rules.md 24`).
 """
 
 import uuid

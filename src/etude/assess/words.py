@@ -1,4 +1,4 @@
-"""Texts made comparable (`rulings.md` 25): markup out, then letters and digits only. Pure."""
+"""Texts made comparable (`docs/rules.md 25`): markup out, then letters and digits only. Pure."""
 
 import re
 import unicodedata

@@ -1,1 +1,1 @@
-"""From a syllabus to a course: authors, framework, modules in order (`courses.md`)."""
+"""From a syllabus to a course: authors, framework, modules in order (`docs/courses.md`)."""

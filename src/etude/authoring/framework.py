@@ -1,6 +1,6 @@
 """The framework of a course: what a person reads and confirms before a module is made.
 
-Limits: `courses.md §Framework`, reference §4.2. What a program or a person sends is checked whole;
+Its limits are those of the types here. What a program or a person sends is checked whole;
 every mistake is named by its path. Records of old are filled in when they are read and marked.
 """
 

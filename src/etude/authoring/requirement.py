@@ -1,7 +1,8 @@
 """What the author of one module is told: the course, the module, what is really there before it.
 
-The order is that of `courses.md §Modules`. Digests and the request are data, fenced in: they come
-from earlier answers and from people, and may look like instructions. Equal input gives equal text.
+Always in one order: course, module, what is made so far, what was asked for. Digests and the
+request are data, fenced in: they come from earlier answers and from people, and may look like
+instructions. Equal input gives equal text.
 """
 
 from collections.abc import Iterator, Sequence

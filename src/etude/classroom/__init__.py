@@ -1,1 +1,1 @@
-"""The classroom: one unit of a course as a typed, versioned document (`courses.md §Classroom`)."""
+"""The classroom: one unit of a course as a typed, versioned document (`docs/classroom.md`)."""

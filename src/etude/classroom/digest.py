@@ -1,4 +1,6 @@
-"""Evidence of what a classroom is, computed from the classroom itself (`courses.md §Evidence`).
+"""Evidence of what a classroom is, computed from the classroom itself.
+
+What each hash covers: `docs/classroom.md §Evidence`.
 
     digest = output_digest(classroom, library.media_hashes(classroom.id))
 

@@ -162,7 +162,7 @@ def activity_text(content: InteractiveContent) -> Json:
 
 
 def practice_text(content: PracticeContent) -> Json:
-    """Return what is practised: texts, ratio, and the embedded rubric's hash (`rulings.md` 34)."""
+    """Return what is practised: texts, ratio, the embedded rubric's hash (`docs/rules.md 34`)."""
     return {
         "type": content.app,
         "texts": [prose(clip.text) for clip in content.clips],

@@ -159,7 +159,7 @@ class Clip(Part, frozen=True, kw_only=True):
 
 
 class PracticeContent(Part, frozen=True, kw_only=True, tag_field="type", tag="practice"):
-    """A lesson that is practised on a toy, a phone or the page (`practice.md §Follow-read`)."""
+    """A lesson to practise on a toy, a phone or the page (`docs/rules.md 34`)."""
 
     app: Literal["follow_read"]
     clips: Annotated[tuple[Clip, ...], Meta(min_length=1, max_length=500)]

@@ -334,7 +334,7 @@ class _HttpServer(uvicorn.Server):
 
 
 async def _look_after(recorder: Recorder, uploads: Uploads, link: GatewayLink) -> None:
-    """End sessions whose device did not come back (`rulings.md` 18); upload when web is back."""
+    """End sessions whose device did not come back (`docs/rules.md 18`); upload when web is back."""
     was_up, rounds = False, 0
     while True:
         if link.up and not was_up:

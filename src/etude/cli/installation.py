@@ -16,7 +16,7 @@ KEY_MODE: Final = 0o600
 KEY_BYTES: Final = 32
 # What each key signs. Nobody but the server reads them; losing one makes what it signed worthless.
 KEYS: Final = (
-    "device-token.key",  # credentials of devices (HMAC, `rulings.md` 43)
+    "device-token.key",  # credentials of devices (HMAC, `docs/rules.md 43`)
     "server-secret.key",  # sign-ins and links
 )
 

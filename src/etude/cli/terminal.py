@@ -1,7 +1,7 @@
 """What every command shares: the language, JSON on stdout, everything else on stderr.
 
-Nothing but data goes to stdout (`cli.md`), so that a command can stand in a pipe; what is said to
-the person at the terminal goes to stderr in their language.
+Nothing but data goes to stdout (`docs/cli.md`), so that a command can stand in a pipe; what is said
+to the person at the terminal goes to stderr in their language.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What holds an activity in, whatever its scripts do (`openmaic.md §7.1`).
+"""What holds an activity in, whatever its scripts do (`docs/courseware.md §Freezing`).
 
 Scanning cannot see what a script will do; these can. `CONTENT_POLICY` stands in the page itself and
 goes as a header with it; `SANDBOX` is the frame's attribute: never `allow-same-origin`, so the page

@@ -1,7 +1,8 @@
-"""The gates of publishing: every one is tried, every failure told (`openmaic.md §4.7`).
+"""The gates of publishing: every one is tried, every failure told.
 
-What a course is made of comes in as `CourseSource`; who generates courses fills it in. The
-classrooms are looked at here, on disk, as they are now.
+They are listed in `docs/courseware.md §Publishing`. What a course is made of comes in as
+`CourseSource`; who generates courses fills it in. The classrooms are looked at here, on disk, as
+they are now.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 Only what the classroom itself says is asked about; a learner adds what they say, which is data and
 never an instruction. Without a model a player skips the talk, lets the learner compare with the
-rubric's text, and shows a project's brief (`rulings.md` 35).
+rubric's text, and shows a project's brief (`docs/rules.md 35`).
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Reading what the server answers to an upload, strictly (`events.md §Upload`)."""
+"""Reading what the server answers to an upload, strictly (`docs/sessions.md §Upload`)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A learner disagrees with a session that is over (`rulings.md` 9)."""
+"""A learner disagrees with a session that is over (`docs/rules.md 9`)."""
 
 from pathlib import Path
 

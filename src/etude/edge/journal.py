@@ -1,7 +1,7 @@
 """The journal: every event is on the disk before anything else happens to it.
 
 One folder a session, one writer, one `write` of a whole line and one sync an event
-(`events.md §The journal`). What stands in the folder: `etude.edge.layout`.
+(`docs/edge.md §The journal`). What stands in the folder: `etude.edge.layout`.
 
     with Journal.open(root, "s-1") as journal:
         journal.append(event)          # returned: it survives a power cut

@@ -1,4 +1,4 @@
-"""Where things stand in a journal's folder (`events.md §The journal`, `rulings.md` 8, 9, 45).
+"""Where things stand in a journal's folder (`docs/edge.md §The journal`, `docs/rules.md 8, 9, 45`).
 
 In `<root>/<session>/`:
 

@@ -1,6 +1,6 @@
 """Recordings beside a journal: kept before they are named, sent after the events.
 
-Source of the rules: `rulings.md` 5.
+The rules: `docs/rules.md 5`.
 """
 
 import hashlib

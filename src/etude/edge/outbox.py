@@ -1,11 +1,12 @@
-"""The outbox: every journal below a root reaches the server, each event once (`events.md §Outbox`).
+"""The outbox: every journal below a root reaches the server, each event once.
 
     with HttpClient("https://practice.example", bearer=token) as client:
         with Outbox(root, client, clock=SystemClock()) as outbox:
             outbox.run(stop)               # or run_due() from a loop of one's own
 
-A host calls `trigger` when a session has ended and when the network is back; every five minutes it
-looks by itself. One outbox a root at a time; journals may be written meanwhile.
+When it tries again: `docs/edge.md §The outbox`. A host calls `trigger` when a session has ended and
+when the network is back; every five minutes it looks by itself. One outbox a root at a time;
+journals may be written meanwhile.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""The confidence router: asked, seen, judged (`events.md §Vocabulary`, the triple).
+"""The confidence router: asked, seen, judged (`docs/events.md §Vocabulary`, the triple).
 
 The planner asks (`signal_check_requested`), perception says what it saw (`signal_observation`), the
 router judges (`signal_detected`). All three share `correlation_id`. From confidence 0.8 the middle

@@ -1,4 +1,4 @@
-"""When an upload is tried again: pure (`events.md §Outbox`).
+"""When an upload is tried again: pure (`docs/edge.md §The outbox`).
 
 A trigger (session end, every five minutes, network back) begins a round: up to ten tries, 1, 2, 4,
 8 … at most 60 seconds apart, each a little early by chance so that many devices do not come at

@@ -1,8 +1,8 @@
 """What may happen in a practice session, and when: pure, without clock, ids or disk.
 
 `LEGAL` is the whole protocol of a session. `Progress` is a fold over its events, so a session that
-is taken up again from its journal stands exactly where it was (`events.md §Event`, `rulings.md` 10,
-11).
+is taken up again from its journal stands exactly where it was (`docs/events.md §Fields`,
+`docs/rules.md 10, 11`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ TransitionSource = Literal["ai_detected", "user_manual", "timeout"]
 Reply = Literal["continue", "proceed", "none"]
 
 ANSWER_WINDOW_S: Final = 20.0
-"""How long the time-out question waits before it counts as `none` (`rulings.md` 10)."""
+"""How long the time-out question waits before it counts as `none` (`docs/rules.md 10`)."""
 
 
 class State(StrEnum):

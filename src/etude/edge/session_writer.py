@@ -179,7 +179,7 @@ class SessionWriter:
         )
 
     def focus(self, focus_duration_s: float, ritual_type: str) -> Event:
-        """Write `session_focus`: the ritual, done once, in the first phase (`rulings.md` 11)."""
+        """Write `session_focus`: the ritual, done once, in the first phase (`docs/rules.md 11`)."""
         self._require(Move.FOCUS)
         if self._progress.focused or self.phase != self._phases.first:
             raise IllegalMoveError(move=Move.FOCUS.value, state=self.state.value)
@@ -225,7 +225,7 @@ class SessionWriter:
         """Let time pass: return the time-out question when it has to be put to the learner.
 
         After 20 s without `answer` the question closes as `none`, which continues, and is put
-        again after another `timeout_s` (`rulings.md` 10). To be called now and then, at least
+        again after another `timeout_s` (`docs/rules.md 10`). To be called now and then, at least
         every `next_check_s`.
         """
         if self._question:
@@ -257,7 +257,7 @@ class SessionWriter:
         return self._write(self._transition(to, "timeout", 1.0), before=(asked,), phase=to)
 
     def assess(self, rating: int, comment: str | None = None) -> Event:
-        """Write the learner's own rating, 1 to 5, in the last phase (`rulings.md` 11).
+        """Write the learner's own rating, 1 to 5, in the last phase (`docs/rules.md 11`).
 
         Raises:
             RatingError: not 1 to 5.

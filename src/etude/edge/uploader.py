@@ -1,8 +1,9 @@
-"""Sending one session: events first, then recordings (`events.md §Upload`, `rulings.md` 5).
+"""Sending one session: events first, then recordings.
 
-After each answer the state is saved, so that a session that was half sent goes on from what the
-server acknowledged. Whatever is sent twice, because this process was killed between answer and
-state, the server counts as duplicate.
+The rules are those of `docs/sessions.md §Upload` and `docs/rules.md 5`. After each answer the state
+is saved, so that a session that was half sent goes on from what the server acknowledged. Whatever
+is sent twice, because this process was killed between answer and state, the server counts as
+duplicate.
 """
 
 import gzip

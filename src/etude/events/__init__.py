@@ -1,1 +1,1 @@
-"""The event protocol: model, vocabulary, NDJSON codec, lint, schemas (`events.md`)."""
+"""The event protocol: model, vocabulary, NDJSON codec, lint, schemas (`docs/events.md`)."""

@@ -21,7 +21,7 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
 
 
 def same_content(first: bytes, second: bytes) -> bool:
-    """Whether two lines say the same object as sent (`rulings.md` 7): order and spelling are free.
+    """Whether two lines say the same object as sent, however spelt (`docs/rules.md 7`).
 
     Raises `LineError` if one of them is no object that the protocol accepts.
     """

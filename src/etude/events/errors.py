@@ -6,9 +6,10 @@ from etude.errors import InvalidError, NotFoundError, UnavailableError
 
 
 class LineError(InvalidError):
-    """A line that is refused by itself (`events.md §Upload`); its neighbours are not touched.
+    """A line that is refused by itself; its neighbours are not touched.
 
-    `code` is the protocol's own lower-case code, `line` the line's number from 1.
+    `code` is the protocol's own lower-case code (`docs/events.md §Lines that are refused`), `line`
+    the line's number from 1.
     """
 
     code: ClassVar[str] = "invalid_json"

@@ -1,4 +1,4 @@
-"""Which value each field of an event may have (`events.md §Event`, `rulings.md` 1 and 45).
+"""Which value each field of an event may have (`docs/events.md §Fields`, `docs/rules.md 1, 45`).
 
 Values outside an enumerated field's list (a tier nobody knows) are not refused but linted: a
 later protocol version may name them. A wrong JSON type is refused.

@@ -1,4 +1,4 @@
-"""One event of a practice session, as the protocol defines it (`events.md §Event`).
+"""One event of a practice session, as the protocol defines it (`docs/events.md §Fields`).
 
 An `Event` is what code works with; what is stored and sent is always the line itself. Reading and
 writing lines is `etude.events.ndjson`.
@@ -25,7 +25,7 @@ _AwareDatetime = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def derive_tier(confidence: float | None) -> str | None:
-    """Return the alert tier of a confidence (0 to 1); none without one (`rulings.md` 1)."""
+    """Return the alert tier of a confidence (0 to 1); none without one (`docs/rules.md 1`)."""
     if confidence is None:
         return None
     if confidence >= TIER_HIGH_FROM:
@@ -44,7 +44,7 @@ def parse_started_at(value: object) -> datetime | None:
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One event. Fields and their rules are those of `events.md §Event`.
+    """One event. Fields and their rules are those of `docs/events.md §Fields`.
 
     `signal` holds the signal whichever of `signal` and `signal_id` named it. `alert_tier` is
     derived from `confidence` when absent, and kept as sent when present. Fields that the protocol
@@ -82,12 +82,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def order_key(self) -> tuple[float, float, str]:
-        """The event's place in its session: `seq` or last, then `ts`, then id (`rulings.md` 6)."""
+        """Its place in the session: `seq` or last, then `ts`, then id (`docs/rules.md 6`)."""
         return (math.inf if self.seq is None else self.seq, self.ts, self.event_id)
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it may only be shown as uncertain (`rulings.md` 12)."""
+        """Whether it may only be shown as uncertain (`docs/rules.md 12`)."""
         return (
             self.cloud_review_available
             or self.alert_tier == "low"
@@ -101,7 +101,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_server_made(self) -> bool:
-        """Whether the server wrote it about another event (`rulings.md` 9)."""
+        """Whether the server wrote it about another event (`docs/rules.md 9`)."""
         return self.meta is not None and self.meta.get("producer") == SERVER_PRODUCER
 
 

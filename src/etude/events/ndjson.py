@@ -1,4 +1,4 @@
-"""Lines of `events.jsonl`: reading, checking and writing them (`events.md §Event`, §Upload).
+"""Lines of `events.jsonl`: reading, checking and writing them (`docs/events.md §Fields`).
 
 Two ways to read a line, with one verdict: `scan_line` is the hot path of ingest and returns the
 columns that are stored beside the line; `decode_line` returns the whole `Event`. A line that a fast

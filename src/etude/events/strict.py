@@ -2,7 +2,7 @@
 
 RFC 8259 in UTF-8 without byte order mark, no NaN or Infinity, no lone surrogates, integers that
 every JSON reader keeps exact (RFC 7493 §2.2), numbers that a double can hold, bounded depth.
-Of duplicate keys the last wins (`events.md §Event`).
+Of duplicate keys the last wins (`docs/events.md §Fields`).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What `value` usually holds, by event type or signal (`rulings.md` 2).
+"""What `value` usually holds, by event type or signal (`docs/rules.md 2`).
 
 A check for producers, no gate: a value of another shape is stored and linted. Fields that recap and
 report read are required, others may be added freely. An empty value says nothing and is not
@@ -45,7 +45,7 @@ class PhaseTransitionValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhaseTimeoutValue(msgspec.Struct, frozen=True, kw_only=True):
-    """Of `phase_timeout`: how long it took and what the learner chose (`rulings.md` 10)."""
+    """Of `phase_timeout`: how long it took and what the learner chose (`docs/rules.md 10`)."""
 
     elapsed_s: Seconds
     threshold_s: Seconds
@@ -99,7 +99,7 @@ class StreakValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SelfAssessmentValue(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the signal `self_assessment`: the learner's own word, 1 to 5 (`rulings.md` 11)."""
+    """Of the signal `self_assessment`: the learner's own word, 1 to 5 (`docs/rules.md 11`)."""
 
     student_rating: Annotated[int, msgspec.Meta(ge=1, le=5)] | None = None
     student_comment: str | None = None

@@ -1,4 +1,4 @@
-"""The event types of the protocol: family, usual signals, version (`events.md §Vocabulary`).
+"""The event types of the protocol: family, usual signals, version (`docs/events.md §Vocabulary`).
 
 An unknown type is stored and linted, never dropped; an unknown signal is normal.
 """

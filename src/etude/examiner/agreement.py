@@ -1,7 +1,7 @@
-"""How far scores agree with people's, and people with each other (`examiner.md §Calibration`).
+"""How far scores agree with people's, and people with each other.
 
-A run follows from the file, the options and the seed alone: the same input gives the same bytes,
-and its digest names the run.
+The coefficients: `docs/agreement.md §What is computed`. A run follows from the file, the options
+and the seed alone: the same input gives the same bytes, and its digest names the run.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """What the examiner found: scores, the evidence that they stand on, and what is not sure.
 
 Numbers here are exact where arithmetic goes on (`Fraction`), rounded where people read them:
-scores half-up to whole numbers, interval ends to a tenth (`rulings.md` 29).
+scores half-up to whole numbers, interval ends to a tenth (`docs/rules.md 29`).
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that could not be taken at its word (`rulings.md` 28)."""
+    """An event that could not be taken at its word (`docs/rules.md 28`)."""
 
     event_id: str
     signal: str

@@ -31,7 +31,7 @@ Highlight = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class JourneyProgress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far the journey has come (`rulings.md` 30)."""
+    """How far the journey has come (`docs/rules.md 30`)."""
 
     sessions: Annotated[int, Meta(ge=0, le=100_000)] | None = None
     minutes: Annotated[float, Meta(ge=0, le=10_000_000)] | None = None

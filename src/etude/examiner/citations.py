@@ -2,7 +2,7 @@
 
 Every event it names is in the chain, every number in the evidence, in digits or words of either
 language. It may not judge the person, and it is not longer than a few sentences. A text that fails
-is dropped and the template stands (`examiner.md §Narrative`).
+is dropped and the template stands (`docs/examiner.md §Words`).
 """
 
 import re

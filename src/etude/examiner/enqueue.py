@@ -1,4 +1,6 @@
-"""When a session is examined (`rulings.md` 27): asked for in the transaction of what calls for it.
+"""When a session is examined: asked for in the transaction of what calls for it.
+
+The rules (`docs/rules.md 27`):
 
 * `session_end` is there and no `seq` is missing: at once.
 * It is there and some are missing: 10 s after the last upload.

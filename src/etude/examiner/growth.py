@@ -1,8 +1,8 @@
 """Growth along a journey: this session's numbers beside those of earlier ones.
 
 Compared is only what can be: the same journey, the same rubric in the same version, the same
-methods and models behind the number (`examiner.md §Growth`). A change counts once it is larger than
-the metric's measurement error.
+methods and models behind the number (`docs/examiner.md §Growth`). A change counts once it is larger
+than the metric's measurement error.
 """
 
 from collections.abc import Mapping, Sequence

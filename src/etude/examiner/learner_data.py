@@ -1,4 +1,4 @@
-"""What the examiner does when a learner's data is exported or erased (`rulings.md` 13, 50)."""
+"""What the examiner does when a learner's data is exported or erased (`docs/rules.md 13, 50`)."""
 
 from collections.abc import AsyncIterator
 from typing import Final

@@ -1,6 +1,6 @@
 """The uncertainty ledger as a report shows it: every doubt, and what became of it.
 
-Nothing reviewed is said to be nothing reviewed; no verdict is ever made up (`rulings.md` 28).
+Nothing reviewed is said to be nothing reviewed; no verdict is ever made up (`docs/rules.md 28`).
 """
 
 from collections.abc import Collection, Mapping

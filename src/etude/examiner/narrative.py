@@ -1,7 +1,7 @@
 """The report in words, from templates over the evidence: what was there, where, and progress.
 
 About bars, steps and seconds, never about the person; a word that is not in the evidence is not
-said (`examiner.md §Narrative`).
+said (`docs/examiner.md §Words`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
-"""The report, in the shape of the protocol's own example, and its bytes (`events.md §Report`).
+"""The report, in the shape of the protocol's own example, and its bytes.
 
-Everything but the stamp (ids, times, number of the revision) follows from the inputs, whose digests
-it names; `digest` covers that part, so that whoever has the inputs can make it again and compare.
+Fields: `docs/examiner.md §What a report says`. Everything but the stamp (ids, times, number of the
+revision) follows from the inputs, whose digests it names; `digest` covers that part, so that
+whoever has the inputs can make it again and compare.
 """
 
 import hashlib
@@ -40,7 +41,7 @@ class RecapSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LowConfidenceItem(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of the uncertainty ledger (`rulings.md` 28).
+    """An entry of the uncertainty ledger (`docs/rules.md 28`).
 
     Attributes:
         cloud_assessment: what the reviewer says was there; None = no reviewer said anything.
@@ -169,7 +170,7 @@ class MissingRecording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recordings(msgspec.Struct, frozen=True, kw_only=True):
-    """What cannot be listened to: not arrived, and never recorded, apart (`rulings.md` 5).
+    """What cannot be listened to: not arrived, and never recorded, apart (`docs/rules.md 5`).
 
     `missing` None: made where nobody knows which recordings arrived.
     """

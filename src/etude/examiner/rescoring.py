@@ -1,4 +1,4 @@
-"""Examining many stored sessions anew, by their own rubrics or by another one (`rulings.md` 30).
+"""Examining many stored sessions anew, by their own rubrics or by another one (`docs/rules.md 30`).
 
 Nothing is scored here: each session's job is asked for, and adds a revision where it finds
 something to say that the latest one does not.

@@ -139,7 +139,7 @@ def _without_time(event: Event) -> Mapping[str, Any]:
 def _event(
     about: Event, said: Mapping[str, Any], latest: Event | None, now: datetime
 ) -> dict[str, Any]:
-    """Return the event: it stands where the one that it is about stands (`rulings.md` 9)."""
+    """Return the event: it stands where the one that it is about stands (`docs/rules.md 9`)."""
     replaced = "" if latest is None else latest.event_id
     digest = hashlib.sha256(canonical([about.session_id, said, replaced])).hexdigest()
     event = {

@@ -46,7 +46,7 @@ async def load(
     Raises:
         SessionEmptyError: the session has no events.
         RevisionUnknownError: there is no revision of this number.
-        RubricUnknownError: nobody knows what to examine it by (`rulings.md` 3).
+        RubricUnknownError: nobody knows what to examine it by (`docs/rules.md 3`).
         SessionTooLongError: it is too long to be examined.
         ReportFailedError: it was tried again and again.
     """

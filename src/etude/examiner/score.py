@@ -1,6 +1,7 @@
 """Scoring: a pure function of events and rubric, the same bytes on every machine.
 
-What counts, and how much (`examiner.md §Scoring`, `rulings.md` 1, 12, 28, 29):
+What counts, and how much (`docs/examiner.md §How a score comes about`,
+`docs/rules.md 1, 12, 28, 29`):
 
 * An event weighs its confidence; without one a half, and it is listed.
 * A doubtful event (confidence below 0.5, tier low, offered for review) or a contested one weighs
@@ -121,7 +122,7 @@ def _is_review(event: Event) -> bool:
 def _review_age(event: Event) -> tuple[float, tuple[float, float, str]]:
     """Return what reviews are ordered by: `value.reviewed_at`, then their place in the session.
 
-    A review takes `ts` from its event (`rulings.md` 9), so that alone says not which came later.
+    A review takes `ts` from its event (`docs/rules.md 9`), so that alone says not which came later.
     """
     said = event.value.get("reviewed_at") if isinstance(event.value, dict) else None
     moment = parse_started_at(said)
@@ -179,8 +180,8 @@ def _reviewed(
 ) -> Measured | None:
     """Return what was measured after a verdict.
 
-    A doubtful event may say no more than `edge_assessment: possible_issue` (`rulings.md` 2): that,
-    confirmed, is the opposite of what the signal calls positive.
+    A doubtful event may say no more than `edge_assessment: possible_issue` (`docs/rules.md 2`):
+    that, confirmed, is the opposite of what the signal calls positive.
     """
     if review.measured is not None:
         return review.measured

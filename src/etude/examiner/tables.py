@@ -29,7 +29,7 @@ report = Table(
     metadata,
     Column("session_key", BigInteger, primary_key=True, autoincrement=False),
     Column("revision", Integer, nullable=False),  # the latest; 0 = none yet
-    Column("assigned_rubric", String(100)),  # `id@version`, by a person (rulings 3)
+    Column("assigned_rubric", String(100)),  # `id@version`, by a person (`docs/rules.md 3`)
     Column("refused", String(64)),  # why there can be no report: an error's code
     Column("asked_us", BigInteger),  # since when a revision is wanted
     Column("journey_id", _Id),

@@ -1,4 +1,4 @@
-"""What a model answered, kept so that no answer is asked for again (`rulings.md` 37).
+"""What a model answered, kept so that no answer is asked for again (`docs/rules.md 37`).
 
 An answer belongs to its session and goes with it. Its key is the digest of the model's name and of
 the whole question, which holds nothing but what the report was made from.

@@ -15,13 +15,13 @@ from etude.errors import InvalidError
 MAX_PAYLOAD_BYTES: Final = 4096
 
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,31}$")]
-"""The id of an app or a task (`practice.md §Words`)."""
+"""The id of an app or a task (`docs/gateway-link.md §Asking something of a toy`)."""
 
 FileName = Annotated[str, Meta(min_length=1, max_length=120, pattern="^[^\\u0000-\\u001f]+$")]
 
 
 class Action(StrEnum):
-    """What may be asked of a device (`rulings.md` 23)."""
+    """What may be asked of a device (`docs/rules.md 23`)."""
 
     START_APP_TASK = "START_APP_TASK"
     SET_ALARM = "SET_ALARM"

@@ -1,6 +1,6 @@
-"""Tells the texts of `listen/detect` apart (`practice.md §Two ways to play a clip`).
+"""Tells the texts of `listen/detect` apart (`docs/gateway.md §What a device says`).
 
-The order is the source's: `[skill_event]`, `[app_task]`, `[voice_entry]`, only then a wake word.
+The order matters: `[skill_event]`, `[app_task]`, `[voice_entry]`, only then a wake word.
 A text that begins with one of the marks but cannot be read is nothing at all: it must not reach
 recognition or chat, and must not count as somebody's words.
 """
@@ -46,7 +46,7 @@ def _fields(rest: str) -> list[str]:
 
 
 def _duration_ms(field: str) -> int | None:
-    """Return a usable duration, or None (`rulings.md` 15)."""
+    """Return a usable duration, or None (`docs/rules.md 15`)."""
     if not (field.isascii() and field.isdigit() and len(field) <= len(str(LONGEST_DURATION_MS))):
         return None
     duration_ms = int(field)

@@ -1,4 +1,4 @@
-"""The gateway's side of the link to web: one WebSocket, kept up for ever (`rulings.md` 44).
+"""The gateway's side of the link to web: one WebSocket, kept up for ever (`docs/rules.md 44`).
 
 Nothing of a device waits for it: what devices do is noted in memory and sent by a task of its own.
 While web is away the gateway tries again, later and later and never all gateways at once, and does

@@ -1,4 +1,4 @@
-"""Actions over an MQTT broker: the way to boards that are not connected (`rulings.md` 23).
+"""Actions over an MQTT broker: the way to boards that are not connected (`docs/rules.md 23`).
 
 Topics and the names of the envelope's members are settings, because the board decides them. An
 action is published once (QoS 1) and acknowledged by the device with the same `msg_id`; the device

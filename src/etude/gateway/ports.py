@@ -1,4 +1,4 @@
-"""What a connection offers to practice, and what practice offers to a connection (`rulings.md` 47).
+"""What connection and practice offer to each other (`docs/rules.md 47`).
 
 `Practice` is fulfilled by `etude.practice.runtime`, `Device` by `etude.gateway.connection`. Every
 method of `Practice` is called in the event loop's thread, in the order things happened, and returns
@@ -50,7 +50,7 @@ class SkillEnd(StrEnum):
 class SkillEvent(msgspec.Struct, frozen=True, kw_only=True):
     """`[skill_event]audio.completed|app|task|ms`: the card has played, or was stopped.
 
-    `duration_ms` is None when missing, unreadable or not in 1 to 600,000 (`rulings.md` 15).
+    `duration_ms` is None when missing, unreadable or not in 1 to 600,000 (`docs/rules.md 15`).
     """
 
     end: SkillEnd
@@ -60,14 +60,14 @@ class SkillEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppTask(msgspec.Struct, frozen=True, kw_only=True):
-    """`[app_task]name|…`: start a task by name, or `chat` (`rulings.md` 23)."""
+    """`[app_task]name|…`: start a task by name, or `chat` (`docs/rules.md 23`)."""
 
     name: str
     arguments: tuple[str, ...]
 
 
 class VoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """`[voice_entry]text`: counts as a recognised entry phrase (`rulings.md` 23)."""
+    """`[voice_entry]text`: counts as a recognised entry phrase (`docs/rules.md 23`)."""
 
     text: str
 

@@ -26,6 +26,6 @@ class JobMissing(NotFoundError):
 
 
 class JobArgsError(InvalidError):
-    """Arguments of a job are whole numbers only (surrogate keys), `rulings.md` 50."""
+    """Arguments of a job are whole numbers only (surrogate keys), `docs/rules.md 50`."""
 
     code = "JOB_ARGS"

@@ -1,7 +1,7 @@
 """The worker's side: carries out jobs until it is stopped.
 
 One runner lives in a worker process; any number of processes may run one on the same database, and
-each takes over what a dead one held (`architecture.md`, durable jobs). Handlers run on the event
+each takes over what a dead one held (`docs/jobs.md §How it holds`). Handlers run on the event
 loop: what computes for long belongs into a process pool, or the leases run out.
 """
 

@@ -1,8 +1,8 @@
 """The audit log: who did what to whom, when. Append-only: nothing here changes or removes an entry.
 
 Every change to people, devices and tokens is entered in the transaction that makes it, and every
-read of a learner's record by somebody else (`examiner.md §Privacy`). Entries hold surrogate keys
-and code words, never names or texts, so that an erasure has nothing to change here.
+read of a learner's record by somebody else (`docs/people.md §The audit log`). Entries hold
+surrogate keys and code words, never names or texts, so that an erasure has nothing to change here.
 """
 
 import re

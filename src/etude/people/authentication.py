@@ -17,7 +17,7 @@ GROUP_TOKENS: Final = 100
 class Authenticator:
     """Resolves tokens against the database as it is now. Lives as long as the process.
 
-    Devices' credentials count as tokens where `device_keys` are given (`rulings.md` 43).
+    Devices' credentials count as tokens where `device_keys` are given (`docs/rules.md 43`).
 
     Nothing is cached: a revocation counts for the next request, whichever process made it.
     """

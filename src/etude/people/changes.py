@@ -1,4 +1,4 @@
-"""Changes of what gateways cache: bindings, revocations, erasures (`rulings.md` 44).
+"""Changes of what gateways cache: bindings, revocations, erasures (`docs/rules.md 44`).
 
 Whoever changes such a thing marks it in the same transaction, by a kind and a surrogate key. A link
 begins with a snapshot of every kind and then sends what is marked, read anew at that moment. So

@@ -1,4 +1,4 @@
-"""Commands: what a gateway is to do with a device, kept until it is done (`rulings.md` 44).
+"""Commands: what a gateway is to do with a device, kept until it is done (`docs/rules.md 44`).
 
 A command is known by its `msg_id`, which goes all the way to the device. It is sent to the gateway
 that has the device, again and again until that answers or the command's time is over; every gateway

@@ -1,7 +1,7 @@
 """Device credentials: how a bound device shows who it is, checked without a database.
 
 `edc1.<claims>.<signature>`: base64url of a small JSON array (key id, device id, client id, time of
-issue in µs, credential id) and of the HMAC-SHA256 over `edc1.<claims>` (`rulings.md` 43). The
+issue in µs, credential id) and of the HMAC-SHA256 over `edc1.<claims>` (`docs/rules.md 43`). The
 gateway makes one at every start of a device; gateway and web verify it with the same key files.
 What a signature cannot know, binding and revocation, the caller looks up afterwards.
 

@@ -1,4 +1,4 @@
-"""Erasing a learner, and refusing what comes late (`rulings.md` 13, 49, 50).
+"""Erasing a learner, and refusing what comes late (`docs/rules.md 13, 49, 50`).
 
 In one transaction every context removes what is the learner's, the learner's row and tokens become
 tombstones, and a job is enqueued that clears the deleted bytes out of the database's files. Once

@@ -1,7 +1,7 @@
 """What can go wrong with people, devices and tokens.
 
 Errors that name a learner are discreet: their text (for logs and tracebacks) is the code alone,
-because ids of learners never appear in logs (`rulings.md` 50). The faces still read `params`.
+because ids of learners never appear in logs (`docs/rules.md 50`). The faces still read `params`.
 """
 
 from etude.errors import (
@@ -77,7 +77,7 @@ class LearnerUnknownError(_DiscreetError, NotFoundError):
 
 
 class LearnerErasedError(GoneError):
-    """The learner was erased; nothing of them is kept or accepted any more (`rulings.md` 49)."""
+    """The learner was erased; nothing of them is kept or accepted any more (`docs/rules.md 49`)."""
 
     code = "LEARNER_ERASED"
 

@@ -1,4 +1,4 @@
-"""A learner's data, whole: every context's files in one archive (`examiner.md §Privacy`)."""
+"""Every context's files of a learner in one ZIP (`docs/people.md §A learner's data, whole`)."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime

@@ -1,8 +1,8 @@
 """Device holders: which learner had which device when.
 
-Ten toys serve 45 children, so holdings are dated (`events.md §Whose session`). They are half-open
-intervals, and one device has at most one holder at any instant; the device's row is locked while
-that is checked and written.
+Ten toys serve 45 children, so holdings are dated (`docs/people.md §Who has which device when`).
+They are half-open intervals, and one device has at most one holder at any instant; the device's row
+is locked while that is checked and written.
 """
 
 from collections.abc import Collection, Iterable
@@ -122,7 +122,7 @@ async def learner_key_at(connection: AsyncConnection, device_key: int, at: datet
     """Return the surrogate key of the learner who held the device at `at`; None for nobody.
 
     Raises `LearnerErasedError` if that learner was erased since: what the device recorded then is
-    refused for ever (`rulings.md` 49).
+    refused for ever (`docs/rules.md 49`).
     """
     return (await holders_of(connection, [device_key])).learner_key_at(device_key, at)
 

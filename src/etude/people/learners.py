@@ -95,7 +95,7 @@ async def list_learners(
 
 
 async def bury_learner(connection: AsyncConnection, learner_key: int, now: datetime) -> None:
-    """Reduce the learner's row to its tombstone; part of the erasure (`rulings.md` 13).
+    """Reduce the learner's row to its tombstone; part of the erasure (`docs/rules.md 13`).
 
     Waits for transactions that hold the row (`principal_tombstone(lock=True)`), so that an upload
     is either seen by the erasure or sees it. Raises like `get_learner_by_key`.

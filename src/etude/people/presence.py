@@ -1,4 +1,4 @@
-"""Presence: which gateway a device is connected to now (`rulings.md` 44).
+"""Presence: which gateway a device is connected to now (`docs/rules.md 44`).
 
 A gateway tells over its link, and the web process that holds the link renews the link's lease. When
 the link ends, so does the presence it told of; when the process that held it dies, the lease does

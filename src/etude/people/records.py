@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is asking: resolved from a token, and what sessions belong to (`rulings.md` 4).
+    """Who is asking: resolved from a token, and what sessions belong to (`docs/rules.md 4`).
 
     `token_key` is None for a device that shows the credential it got from the gateway.
     """

@@ -1,6 +1,6 @@
 """Tables of people. Times are microseconds since 1970 in UTC.
 
-A learner's row outlives the learner's data: erased, it is a tombstone (`rulings.md` 13, 49) that
+A learner's row outlives the learner's data: erased, it is a tombstone (`docs/rules.md 13, 49`) that
 keeps the surrogate key, a hash of the random public id and the time of erasure, and nothing else.
 Surrogate keys are never used twice, so that an audit entry can never point at somebody else.
 """
@@ -187,7 +187,7 @@ gateway_link = Table(
     metadata,
     Column("gateway_id", String(64), primary_key=True),
     Column("link_id", String(36), nullable=False),
-    Column("reaches_offline", Boolean, nullable=False),  # it has a broker: rulings.md 23
+    Column("reaches_offline", Boolean, nullable=False),  # it has a broker: `docs/rules.md 23`
     Column("since_us", BigInteger, nullable=False),
     Column("renewed_us", BigInteger, nullable=False),
 )
@@ -244,7 +244,7 @@ gateway_change = Table(
     sqlite_autoincrement=True,
 )
 
-# A device that may connect: with the client id that it had when its code was typed (rulings.md 43).
+# A device that may connect (`docs/rules.md 43`), with the client id of when its code was typed.
 # `client_id` is null once it was unbound. Credentials issued before `valid_from_us` are revoked.
 device_binding = Table(
     "device_binding",

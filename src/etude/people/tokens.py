@@ -64,7 +64,7 @@ async def authenticate(connection: AsyncConnection, bearer: str | None, now: dat
     Raises:
         TokenMissingError: there is none.
         TokenInvalidError: it is malformed, unknown, expired or revoked.
-        LearnerErasedError: it was the token of a learner who was erased (410, `rulings.md` 49).
+        LearnerErasedError: it was the token of a learner who was erased (410, `docs/rules.md 49`).
     """
     (outcome,) = await authenticate_all(connection, [bearer], now)
     if isinstance(outcome, Exception):

@@ -1,7 +1,7 @@
 """App files: YAML of our own (strict) and the older runtime's `apps.json` (lenient to extra keys).
 
 Every mistake of a file is found in one go and names its line. What asks for a verdict is refused
-in both (`rulings.md` 19).
+in both (`docs/rules.md 19`).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The folders of every app on a device's card, made in the background (`practice.md`)."""
+"""The folders of all apps on a device's card (`docs/practice.md §Card or stream`)."""
 
 from collections.abc import Iterable
 from typing import Final

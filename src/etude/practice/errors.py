@@ -13,13 +13,13 @@ class AppFileUnreadableError(InvalidError):
 
 
 class AppVerdictError(InvalidError):
-    """The app asks for a verdict, which this runtime does not give (`rulings.md` 19)."""
+    """The app asks for a verdict, which this runtime does not give (`docs/rules.md 19`)."""
 
     code = "APP_VERDICT_REFUSED"
 
 
 class AppTimingError(InvalidError):
-    """A follow-read that judges in the stream (`rulings.md` 19)."""
+    """A follow-read that judges in the stream (`docs/rules.md 19`)."""
 
     code = "APP_TIMING_REFUSED"
 

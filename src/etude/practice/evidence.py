@@ -1,6 +1,6 @@
 """What a task says for the record: guarded, so that no fault of keeping reaches the clock.
 
-The positives are about effort and about nothing else (`rulings.md` 21).
+The positives are about effort and about nothing else (`docs/rules.md 21`).
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""Follow-read: clip, window, clip, on the clock alone (`practice.md §Follow-read`).
+"""Follow-read: clip, window, clip, on the clock alone.
 
-What was said, whether it was recognised, kept or right changes nothing about when the next clip
-begins: a window is closed by its timer, and the timer is set when the end of the clip arrives.
-Nothing here awaits anything.
+The protocol: `docs/practice.md §The clock of follow-read`. What was said, whether it was
+recognised, kept or right changes nothing about when the next clip begins: a window is closed by its
+timer, and the timer is set when the end of the clip arrives. Nothing here awaits anything.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 def resolve_listen_ratio(learner_key: int | None, task: Task) -> float:
     """Return how much longer than a clip its window is: the task's own ratio, for every learner.
 
-    Here a learner's level may choose it one day (`practice.md §Follow-read`).
+    Here a learner's level may choose it one day (`docs/practice.md §The clock of follow-read`).
     """
     del learner_key
     return task.listen_ratio

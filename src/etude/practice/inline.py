@@ -1,4 +1,4 @@
-"""Inline tasks: question, answer, feedback at once (`practice.md §Inline tasks`).
+"""Inline tasks: question, answer, feedback at once (`docs/practice.md §The others`).
 
 Their own step loop, which shares nothing with the clock of follow-read: here the answer decides
 what is said next, there it never does.

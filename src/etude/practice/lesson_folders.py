@@ -91,7 +91,7 @@ def is_plain(name: str) -> bool:
 
 
 def byte_order(name: str) -> bytes:
-    """Return the key that puts names in byte order (`rulings.md` 15)."""
+    """Return the key that puts names in byte order (`docs/rules.md 15`)."""
     return name.encode("utf-8", "surrogateescape")
 
 

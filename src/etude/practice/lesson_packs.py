@@ -1,4 +1,4 @@
-"""Installed lessons of web on a gateway with a data folder of its own (`rulings.md` 44).
+"""Installed lessons of web on a gateway with a data folder of its own (`docs/rules.md 44`).
 
 What web tells of a lesson is a `Pack`: its clips with their hashes, and their texts. The gateway
 fetches all of it, compares every byte, and puts it in its place in one step:

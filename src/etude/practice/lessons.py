@@ -176,7 +176,7 @@ class Lessons:
 
 
 def resolve_expected_text(task: Task, clip_name: str, index: int, beside: str | None) -> str | None:
-    """Return what is read in a clip (`practice.md §What a turn leaves behind`), None = unknown.
+    """Return what is read in a clip (`docs/practice.md §Declaring an app`), None = unknown.
 
     Args:
         task: its `transcripts` come first, its `sentences` last.

@@ -1,7 +1,8 @@
-"""Two ways to play a clip, one face: from the device's card, or streamed (`practice.md`).
+"""Two ways to play a clip, one face: from the device's card, or streamed.
 
-A player lives as long as its connection and plays one clip at a time. `ended` is called once for
-each clip that was not stopped from here, never from within `play`.
+Which one a task gets: `docs/practice.md §Card or stream`. A player lives as long as its connection
+and plays one clip at a time. `ended` is called once for each clip that was not stopped from here,
+never from within `play`.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The few sentences that a device speaks by itself, as short clips of the repository's own making.
 
 Made by `tools/sounds.py`: two tones and the espeak-ng voice, a machine that sounds like one
-(`rulings.md` 48). The words are those of the catalogues, `prompt.<name>`.
+(`docs/rules.md 48`). The words are those of the catalogues, `prompt.<name>`.
 """
 
 from collections.abc import Mapping

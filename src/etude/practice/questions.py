@@ -1,7 +1,8 @@
-"""The questions of the inline tasks, and whether an answer is exactly the one (`practice.md`).
+"""The questions of the inline tasks, and whether an answer is exactly the one.
 
-The only place of the runtime where an answer is compared at once: that is what these tasks are.
-Chance comes from outside, so that a test sees the same questions each time.
+The tasks: `docs/practice.md §The others`. The only place of the runtime where an answer is compared
+at once: that is what these tasks are. Chance comes from outside, so that a test sees the same
+questions each time.
 """
 
 import random

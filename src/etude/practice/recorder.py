@@ -1,4 +1,4 @@
-"""The recorder of a gateway: what every session does becomes events on the disk (`practice.md`).
+"""The recorder of a gateway: what every session does becomes events on the disk.
 
     recorder = Recorder(data / "journals", clock=clock, ids=RandomIds(), on_ended=uploads.ended)
     recorder.start()
@@ -7,9 +7,9 @@
     recording.end(EndReason.LIST_COMPLETED)
     recorder.close()
 
-All calls come from one thread, the event loop's. Each returns at once and never fails: another
-thread does the disk, with the time of the call. A full or slow disk costs no turn; the session goes
-on, and is written when there is room (`record_queue`).
+Bounds: `docs/edge.md §A gateway as an edge`. All calls come from one thread, the event loop's. Each
+returns at once and never fails: another thread does the disk, with the time of the call. A full or
+slow disk costs no turn; the session goes on, and is written when there is room (`record_queue`).
 """
 
 from collections.abc import Callable, Mapping
@@ -129,7 +129,7 @@ class Recorder:
     def unfinished(self, device_id: str) -> Unfinished | None:
         """Return the session that a device may go on with, the one lost last; from memory.
 
-        None without one, or after ten minutes (`rulings.md` 18).
+        None without one, or after ten minutes (`docs/rules.md 18`).
         """
         now_s = self._clock.monotonic()
         lost = [
@@ -225,7 +225,7 @@ class Recording:
             self._session.steps.add(turn.step_index)
 
     def positive(self, event_type: str, signal: str, value: Mapping[str, Any]) -> None:
-        """Write what went well (`rulings.md` 21)."""
+        """Write what went well (`docs/rules.md 21`)."""
         self._put(Observation(event_type=event_type, signal=signal, value=dict(value)))
 
     def disconnected(self, step_index: int) -> None:

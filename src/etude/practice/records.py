@@ -10,14 +10,14 @@ import msgspec
 from etude.speech.clips import EncodedClip
 
 WINDOW_MIN_MS: Final = 800
-"""The shortest window, whatever the clip (`rulings.md` 15)."""
+"""The shortest window, whatever the clip (`docs/rules.md 15`)."""
 LISTEN_RATIO_MIN: Final = 1.2
 LISTEN_RATIO_MAX: Final = 1.5
 LONGEST_CLIP_MS: Final = 600_000
 
 
 class Mode(StrEnum):
-    """How a connection interacts (`practice.md §Words`)."""
+    """How a connection interacts (`docs/practice.md §Declaring an app`)."""
 
     CHAT = "CHAT"
     PLAY_AUDIO = "PLAY_AUDIO"
@@ -27,7 +27,7 @@ class Mode(StrEnum):
 
 
 class EndReason(StrEnum):
-    """Why a task ended (`rulings.md` 18)."""
+    """Why a task ended (`docs/rules.md 18`)."""
 
     PLAY_COMPLETED = "play_completed"
     PLAY_STOPPED = "play_stopped"
@@ -98,11 +98,11 @@ class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     assessment: Mapping[str, Any] | None = None
     """`{enabled, methods}` of the task, for `meta.assessment`."""
     resumes: str | None = None
-    """The session that this one continues on another gateway (`rulings.md` 44)."""
+    """The session that this one continues on another gateway (`docs/rules.md 44`)."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One step's window, written when it has closed (`practice.md §What a turn leaves behind`).
+    """One step's window, written when it has closed (`docs/task-instances.md §Reading`).
 
     Attributes:
         step_index: from 0.
@@ -139,7 +139,7 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prompt(StrEnum):
-    """The short spoken clips of the repository's own making (`rulings.md` 48)."""
+    """The short spoken clips of the repository's own making (`docs/rules.md 48`)."""
 
     GREETING = "greeting"
     FIXED_ANSWER = "fixed_answer"

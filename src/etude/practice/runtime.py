@@ -137,7 +137,7 @@ class DevicePractice:
         return self._task is not None
 
     def opened(self) -> None:
-        """Go on with what a lost connection left, within ten minutes (`rulings.md` 18)."""
+        """Go on with what a lost connection left, within ten minutes (`docs/rules.md 18`)."""
         unfinished = self._unfinished()
         if unfinished is None:
             return
@@ -154,7 +154,7 @@ class DevicePractice:
         self._spawn(ensure_layout(self._device, self._room.apps))
 
     def listen_started(self, mode: ListenMode) -> None:
-        """Nothing: a window opens by its clip's end, never by the microphone (`rulings.md` 16)."""
+        """Nothing: a clip's end opens a window, never the microphone (`docs/rules.md 16`)."""
 
     def listen_stopped(self) -> None:
         """The learner has let go of the button."""

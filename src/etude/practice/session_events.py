@@ -1,6 +1,6 @@
 """What a practice session writes as protocol events, and how it is read back: pure.
 
-The other half, the fold of these events into turns, is `etude.sessions.turns` (`rulings.md` 22).
+The other half, the fold of these events into turns, is `etude.sessions.turns` (`docs/rules.md 22`).
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ def asked(
 def window_closed(
     session_id: str, step_index: int, signal: str, window_ms: int, *, heard: bool
 ) -> Observation:
-    """Return what the clock of a window writes at its end (`rulings.md` 16)."""
+    """Return what the clock of a window writes at its end (`docs/rules.md 16`)."""
     return Observation(
         event_type="listen_window_closed",
         signal=signal,

@@ -210,6 +210,6 @@ class TaskMaker:
 
 
 def steps_of(task: Task, clips: tuple[Clip, ...]) -> tuple[Step, ...]:
-    """Return a step a clip; a retelling has one (`rulings.md` 20)."""
+    """Return a step a clip; a retelling has one (`docs/rules.md 20`)."""
     played = clips[:1] if task.activity is Activity.RETELL else clips
     return tuple(Step(clip=clip, expected_text=clip.expected_text) for clip in played)

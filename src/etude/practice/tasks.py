@@ -10,7 +10,7 @@ import msgspec
 from etude.practice.records import LISTEN_RATIO_MIN, Mode
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_-]{1,31}")
-"""What an app, task or lesson may be called (`practice.md §Words`)."""
+"""What an app, task or lesson may be called (`docs/practice.md §Declaring an app`)."""
 
 CARD_TOOLS: Final = ("self.mp3.get_list", "self.mp3.play", "self.mp3.stop")
 """What playing from the card needs; the allow-list of a task that names none."""
@@ -32,9 +32,9 @@ class Activity(StrEnum):
     """Chats, or has something translated."""
     FOLLOW_READ = "follow_read"
     RETELL = "retell"
-    """Hears one long clip and tells it again in one window (`rulings.md` 20)."""
+    """Hears one long clip and tells it again in one window (`docs/rules.md 20`)."""
     CHECK_IN = "check_in"
-    """Records in one fixed window, without a clip (`rulings.md` 20)."""
+    """Records in one fixed window, without a clip (`docs/rules.md 20`)."""
     REVERSE_DIGITS = "reverse_digits"
     MENTAL_ARITHMETIC = "mental_arithmetic"
     IDIOM_CHAIN = "idiom_chain"
@@ -79,7 +79,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         exit_phrases: what a learner says to leave it.
         tools: the device's tools that may be called while it runs, as the device names them.
         rubric: `{id, version}`, what its sessions are examined by; None = by the task's id
-            (`rulings.md` 3).
+            (`docs/rules.md 3`).
         transcripts: what is read, by the clip's file name or its stem.
         sentences: what is read, by the clips' order.
         repeat: how often a file is played (`PLAY_AUDIO`).

@@ -1,4 +1,4 @@
-"""Sessions without an end, read from their journals when a gateway starts (`rulings.md` 18)."""
+"""Sessions without an end, read from their journals when a gateway starts (`docs/rules.md 18`)."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from etude.practice.records import SessionStart
 from etude.practice.session_events import start_of
 
 RESUMED_WITHIN_S: Final = 600.0
-"""A reconnect within ten minutes goes on with the session (`rulings.md` 18)."""
+"""A reconnect within ten minutes goes on with the session (`docs/rules.md 18`)."""
 
 _CONNECTION: Final = {"connection_lost": True, "connection_resumed": False}
 

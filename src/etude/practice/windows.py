@@ -18,7 +18,7 @@ QUEUE_MS: Final = 2_400
 
 
 def window_ms(duration_ms: int, ratio: float) -> int:
-    """Return how long the learner has after a clip of `duration_ms` (`rulings.md` 15).
+    """Return how long the learner has after a clip of `duration_ms` (`docs/rules.md 15`).
 
     max(800, ratio x duration), the ratio clamped to 1.2 to 1.5.
     """

@@ -1,7 +1,7 @@
-"""A rubric's polarity as the one table that every recap is made from (`events.md §Recap`).
+"""A rubric's polarity as the one table that every recap is made from.
 
-The rubric's rules come first, the default ones behind them, so that what a rubric does not speak of
-counts as ever.
+What counts without a rubric: `docs/events.md §What the recap counts`. The rubric's rules come
+first, the default ones behind them, so that what a rubric does not speak of counts as ever.
 """
 
 from collections.abc import Iterator

@@ -22,6 +22,6 @@ class RubricFileUnknownError(NotFoundError):
 
 
 class RubricUnknownError(NotFoundError):
-    """No rubric of this name is at hand, or a session names none (`rulings.md` 3)."""
+    """No rubric of this name is at hand, or a session names none (`docs/rules.md 3`)."""
 
     code = "RUBRIC_UNKNOWN"

@@ -1,7 +1,8 @@
 """The up to three sentences of a recap: what went well, said warmly, without a score.
 
-Order: improvement, streak, achievement, observation; then confidence; then time (`rulings.md` 12).
-A signal that has no sentence of its own is praised without being named: ids are not for learners.
+Order (`docs/rules.md 12`): improvement, streak, achievement, observation; then confidence; then
+time. A signal that has no sentence of its own is praised without being named: ids are not for
+learners.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ MAX_HIGHLIGHTS: Final = 3
 
 _RANK: Final = {"improvement": 0, "streak": 1, "achievement": 2}
 _OBSERVATION_RANK: Final = 3
-_UNSAID_CONFIDENCE: Final = 0.5  # as it weighs in scoring (`rulings.md` 1)
+_UNSAID_CONFIDENCE: Final = 0.5  # as it weighs in scoring (`docs/rules.md 1`)
 
 
 class Highlight(msgspec.Struct, frozen=True):

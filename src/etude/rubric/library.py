@@ -79,7 +79,7 @@ class RubricLibrary:
         return found
 
     def of_session(self, start: Event | None) -> Rubric:
-        """Return the rubric of a session from its `session_start` (`rulings.md` 3).
+        """Return the rubric of a session from its `session_start` (`docs/rules.md 3`).
 
         `meta.rubric {id, version}` names it, with a `digest` exactly that one; a bare
         `rubric_version` is looked for among the rubrics that declare the session's instrument;

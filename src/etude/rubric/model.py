@@ -1,4 +1,4 @@
-"""A rubric: what a session's events mean (`examiner.md §Rubric`).
+"""A rubric: what a session's events mean (`docs/rubrics.md`).
 
 Pure data, as the YAML says it; `etude.rubric.loading` reads it. A signal says which events it looks
 at, what it measures in them (`measure`: a path from the event, by event type) and how good that is
@@ -173,7 +173,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rubric as a whole. `instruments`: values of `session_start` that it is for (rulings 3)."""
+    """A rubric. `instruments`: values of `session_start` that it is for (`docs/rules.md 3`)."""
 
     id: RubricId
     version: RubricVersion

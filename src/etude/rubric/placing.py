@@ -1,6 +1,7 @@
 """A session as whoever reads it takes it: in order, each event once and in its phase.
 
-Recap and examiner read the same events, so they place them by the same rules (`rulings.md` 6, 12).
+Recap and examiner read the same events, so they place them by the same rules
+(`docs/rules.md 6, 12`).
 """
 
 from collections.abc import Iterable

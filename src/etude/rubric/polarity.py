@@ -1,4 +1,4 @@
-"""Which events count as good news: the polarity table (`events.md §Recap`, `rulings.md` 12).
+"""Which events count as good news: the polarity table (`docs/rules.md 12`).
 
 One JSON document that every reader of a session shares: this module, and a page in the browser. The
 default table is `tables/default.json`; a rubric compiles to the same form. Its rules are tried from

@@ -1,8 +1,8 @@
 """The five primitives: how the events of a signal become a value from 0 to 1, exactly.
 
 All arithmetic is in rationals, and decimal numbers count as what they say (0.1 is a tenth), so that
-every machine gets the same (`rulings.md` 29). An observation is one event's share: how good it is,
-and how much it weighs by its confidence.
+every machine gets the same (`docs/rules.md 29`). An observation is one event's share: how good it
+is, and how much it weighs by its confidence.
 
 * presence: it happened `at_least` times. Value: how many of them, at most 1.
 * sequence: the longest common subsequence of what was done and `order`, over the length of `order`.
@@ -89,7 +89,8 @@ def value_of(
 ) -> Fraction | None:
     """Return the value of a signal from its observations in the order of the session.
 
-    None: nothing was observed that weighs anything. Never 0 for that (`examiner.md §Scoring`).
+    None: nothing was observed that weighs anything. Never 0 for that:
+    `docs/examiner.md §How a score comes about`.
     """
     seen = [one for one in observations if one.weight > 0]
     if not seen:

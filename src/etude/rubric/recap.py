@@ -1,4 +1,4 @@
-"""The recap: what a learner reads the moment they stop (`events.md §Recap`, `rulings.md` 12).
+"""The recap: what a learner reads the moment they stop (`docs/rules.md 12`).
 
 From the events alone, by rule, without network, clock or chance, so that device and server make the
 same recap of the same session. Warm, strengths first, no score; what is doubtful is counted as
@@ -68,7 +68,7 @@ def recap(
 
 
 def _of_the_edge(events: Iterable[Event]) -> list[Event]:
-    """Leave out what the server made: it is never in a recap (`rulings.md` 9)."""
+    """Leave out what the server made: it is never in a recap (`docs/rules.md 9`)."""
     return [event for event in events if not event.is_server_made]
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 NEVER: Final = frozenset({"CHAT", "INLINE", "PLAY_AUDIO", "TRANSLATE"})
 """Modes that leave nothing to assess: the answer was judged in the stream, or none was asked for
-(`rulings.md` 19 and 20)."""
+(`docs/rules.md 19, 20`)."""
 _MethodT = TypeVar("_MethodT")
 
 

@@ -1,7 +1,7 @@
 """One upload body, read: the events to store and the lines that were refused.
 
 Pure: bytes in, values out. A bad line is refused by itself, with its number and code; its
-neighbours stand (`events.md §Upload`).
+neighbours stand (`docs/events.md §Lines that are refused`).
 """
 
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ def _refuse_many_lines(body: bytes) -> None:
 
 
 def _unless_server_made(event: Scanned, number: int) -> Scanned | LineError:
-    """Only the server says that the server made an event (`rulings.md` 9): a recap skips those."""
+    """Only the server may say that it made an event (`docs/rules.md 9`): a recap skips those."""
     if event.meta is not msgspec.UNSET and decode_any(event.meta).get("producer") == "server":
         return BadTypeError(number, field="meta.producer", expected="not server")
     return event

@@ -25,7 +25,7 @@ from etude.store.blobs import Blobs
 from etude.store.engine import Database
 
 WAV: Final = "audio/wav"
-# The reference says milliseconds and its own text seconds: this many of the latter are in 5138.
+# Some senders mean milliseconds and some seconds: this many of the latter are in the year 5138.
 _SECONDS_BELOW: Final = 1e11
 _LAST_MS: Final = 253_402_300_799_999
 _SPEAKERS: Final[Mapping[int, str]] = {1: "user", 2: "agent", 3: "tool"}

@@ -1,4 +1,4 @@
-"""What `sessions` does when a learner's data is exported or erased (`rulings.md` 13, 49, 50)."""
+"""What `sessions` does when a learner's data is exported or erased (`docs/rules.md 13, 49, 50`)."""
 
 from collections.abc import AsyncIterator
 from typing import Final

@@ -13,7 +13,7 @@ from etude.errors import (
 
 
 class SessionIdInvalidError(MalformedError):
-    """The session id in the path breaks the rule for ids (`events.md §Event`)."""
+    """The session id in the path breaks the rule for ids (`docs/events.md §Fields`)."""
 
     code = "SESSION_ID_INVALID"
 
@@ -37,7 +37,7 @@ class SessionUnknownError(NotFoundError):
 
 
 class SessionForeignError(ForbiddenError):
-    """The session belongs to another device or learner (`rulings.md` 4)."""
+    """The session belongs to another device or learner (`docs/rules.md 4`)."""
 
     code = "SESSION_FOREIGN"
 
@@ -56,7 +56,7 @@ class DeviceNotNamedError(ForbiddenError):
 
 
 class SessionErasedError(GoneError):
-    """The session was erased with its learner and is refused for ever (`rulings.md` 13, 49)."""
+    """The session was erased with its learner and is refused for ever (`docs/rules.md 13, 49`)."""
 
     code = "SESSION_ERASED"
 

@@ -26,7 +26,7 @@ _order = (
 
 
 async def lines(database: Database, session_key: int) -> AsyncIterator[bytes]:
-    """Yield the session's lines by `(seq or ∞, ts, event_id)` (`rulings.md` 6), without newlines.
+    """Yield the session's lines in their order (`docs/rules.md 6`), without newlines.
 
     Read in pages, so that neither a large session nor a slow reader holds a transaction open.
     Lines that arrive meanwhile may or may not be among them.

@@ -1,4 +1,4 @@
-"""Another server's `PUT` of a whole task instance, as events (`rulings.md` 22).
+"""Another server's `PUT` of a whole task instance, as events (`docs/rules.md 22`).
 
 The id of an event is derived from what it says and where. The same `PUT` again makes the same
 events, which are duplicates; a changed one makes new events, and the fold takes the later receipt.

@@ -28,7 +28,7 @@ async def close_abandoned(
 ) -> int:
     """Mark open sessions without `session_end` whose last event came 24 h ago; return how many.
 
-    Later events open them again (`events.md §Upload`).
+    Later events open them again (`docs/sessions.md §What becomes of it`).
     """
     limit = to_us(clock.now() - ABANDONED_AFTER)
     # In the order in which uploads lock them; one that is locked is being written to just now.

@@ -1,7 +1,7 @@
 """Recordings of a session: bytes by their sha256, put if absent, kept with the session.
 
-Events name them in `meta.media`; the outbox sends them after the events (`rulings.md` 5). The bytes
-live in the blob store; here is which session has which.
+Events name them in `meta.media`; the outbox sends them after the events (`docs/rules.md 5`). The
+bytes live in the blob store; here is which session has which.
 """
 
 import re

@@ -1,7 +1,8 @@
-"""Whose session it is: resolved once, at the first ingest (`events.md §Whose session`), and kept.
+"""Whose session it is: resolved once, at the first ingest, and kept.
 
-A session belongs to a principal, a device or a learner, that may write to it; and to the learner
-who practised, who is the token's own or held the device at the session's time.
+The rules: `docs/sessions.md §Whose session it is`. A session belongs to a principal, a device or a
+learner, that may write to it; and to the learner who practised, who is the token's own or held the
+device at the session's time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -143,7 +144,7 @@ async def writable(
 
 
 def may_write(session: SessionRow, principal: Principal) -> bool:
-    """Say whether the session is the principal's own, or one it uploads for (`rulings.md` 4)."""
+    """Say whether the session is the principal's own, or one it uploads for (`docs/rules.md 4`)."""
     if principal.kind == "service":
         return session.principal_kind == "device" and Scope.UPLOAD_ON_BEHALF in principal.scopes
     return (principal.kind, principal.key) == (session.principal_kind, session.principal_key)
@@ -249,7 +250,7 @@ def _writer(upload: Upload) -> tuple[str, int]:
 
 
 async def _note_on_behalf(work: UnitOfWork, upload: Upload, now_us: int) -> None:
-    """The session names the device; the audit log keeps who uploaded for it (`rulings.md` 4)."""
+    """The session names the device; the audit log keeps who uploaded for it (`docs/rules.md 4`)."""
     if upload.principal.kind == "service" and upload.device_key is not None:
         await audit.record(
             work,

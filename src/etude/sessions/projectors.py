@@ -1,8 +1,8 @@
 """What must be visible as soon as events are: rows kept beside them, in the same transaction.
 
 A projector says which types of events it is about and is asked only when such events were stored;
-an upload without them costs nothing. Slow work is a job's (`rulings.md` 46). The processes' roots
-pass projectors to `etude.sessions.ingest.Ingest`.
+an upload without them costs nothing. Slow work is a job's (`docs/rules.md 46`). The processes'
+roots pass projectors to `etude.sessions.ingest.Ingest`.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -43,7 +43,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What an upload answers (`events.md §Upload`); sent once everything in it is durable."""
+    """What an upload answers (`docs/sessions.md §Upload`), once everything in it is durable."""
 
     session_id: str
     events_received: int = 0

@@ -1,4 +1,4 @@
-"""Events that the server itself adds to a session: reviews, metrics (`rulings.md` 9).
+"""Events that the server itself adds to a session: reviews, metrics (`docs/rules.md 9`).
 
 They go through ingest like every other, in the name of the principal whose session it is; who
 asked for them is for the audit log.

@@ -1,9 +1,9 @@
 """When a session took place, from three clocks of which none is trusted alone.
 
 `ts` is the device's monotonic time, `meta.started_at` its wall clock, the time of receipt ours
-(`events.md §Upload`). None is ever rewritten: what is worked out here goes into derived columns. A
-start that cannot be true is flagged and replaced by an estimate: received minus what the session
-lasted.
+(`docs/sessions.md §When it was`). None is ever rewritten: what is worked out here goes into derived
+columns. A start that cannot be true is flagged and replaced by an estimate: received minus what the
+session lasted.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,7 @@
 """Tables of the event store.
 
 An event row keeps the line exactly as it was sent; the other columns are derived from it and can be
-rebuilt (`rulings.md` 45). Times are microseconds since 1970 in UTC.
+rebuilt (`docs/rules.md 45`). Times are microseconds since 1970 in UTC.
 """
 
 from sqlalchemy import (
@@ -31,7 +31,7 @@ session = Table(
     metadata,
     Column("session_key", _Key, primary_key=True),
     Column("session_id", _Id, nullable=False, unique=True),
-    # Who may write: a device or a learner, never a token (rulings 4).
+    # Who may write: a device or a learner, never a token (`docs/rules.md 4`).
     Column("principal_kind", String(16), nullable=False),
     Column("principal_key", BigInteger, nullable=False),
     Column("device_key", BigInteger),
@@ -45,7 +45,7 @@ session = Table(
     Column("last_ts_s", Double, nullable=False),
     Column("first_received_us", BigInteger, nullable=False),
     Column("last_received_us", BigInteger, nullable=False),
-    # Three clocks (events.md §Upload): what the device said, and the corrected start.
+    # Three clocks (`docs/sessions.md §When it was`): what the device said, and the corrected start.
     Column("device_started_us", BigInteger),
     Column("utc_offset_min", Integer),
     Column("started_us", BigInteger, nullable=False),
@@ -101,14 +101,14 @@ session_media = Table(
     Column("received_us", BigInteger, nullable=False),
 )
 
-# Which sessions are tasks that were done (rulings 22): what they were is the fold of their events.
+# Which sessions are tasks that were done: what they were, their events say (`docs/rules.md 22`).
 task_instance = Table(
     "task_instance",
     metadata,
     Column("session_key", BigInteger, primary_key=True, autoincrement=False),
 )
 
-# What is left of an erased session: enough to refuse it again, nothing to read (rulings 13).
+# What is left of an erased session (`docs/rules.md 13`): enough to refuse it again, no content.
 session_tombstone = Table(
     "session_tombstone",
     metadata,

@@ -2,7 +2,7 @@
 
 Toys, phones and browsers write the same events; another server's `PUT` becomes such events too
 (`etude.sessions.instance_puts`). Nothing here is stored: who asks for an instance gets the fold of
-what is stored just then, so no writer can take another's turn away (`rulings.md` 22).
+what is stored just then, so no writer can take another's turn away (`docs/rules.md 22`).
 
 The order is the producer's `seq`, and for events without one (metrics, a `PUT`) the number of
 receipt, after all others. Neither depends on when or how often something was uploaded.
@@ -28,7 +28,7 @@ RECOGNISED: Final = "speech_recognised"
 PUT_SOURCE: Final = "task_api"
 """`meta.source` of events that another server's `PUT` or report was turned into."""
 
-# What no part of the practice runtime says about a learner (`rulings.md` 19).
+# What no part of the practice runtime says about a learner (`docs/rules.md 19`).
 VERDICTS: Final = frozenset(
     {"passed", "grade", "graded", "good", "bad", "retry_count", "score", "level", "verdict"}
 )
@@ -40,7 +40,7 @@ _KEPT: Final = ("prompt_text", "expected_text", "asr_text", "audio_id")
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a method found in a turn; null when it could not tell (`rulings.md` 24)."""
+    """What a method found in a turn; null when it could not tell (`docs/rules.md 24`)."""
 
     method: str
     value: float | None  # a whole number stays one
@@ -49,7 +49,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of the lesson (`practice.md §What a turn leaves behind`)."""
+    """One step of the lesson (`docs/task-instances.md §Reading`)."""
 
     step_index: int
     prompt_text: str | None = None

@@ -1,7 +1,7 @@
 """What this installation can hear and say, tried out: `etude speech check`.
 
 A finding never raises: an engine that cannot be used is what the check is for. Of Chinese it says
-the truth (rulings 26): nothing that ships recognises, measures or speaks it.
+the truth (`docs/rules.md 26`): nothing that ships recognises, measures or speaks it.
 """
 
 import contextlib

@@ -13,7 +13,7 @@ from typing import Any, Final
 from etude.speech.errors import SPEECH_INSTALL_LINE, SpeechExtraMissingError
 
 SILENT: Final = {"ORT_DISABLE_TELEMETRY": "1"}
-"""Environment variables under which no library reports anything (ONNX Runtime's `Privacy.md`)."""
+"""Environment variables under which no library reports anything to its maker."""
 _ENGINES: Final = ("ctranslate2", "onnxruntime", "pocketsphinx", "tokenizers")
 
 

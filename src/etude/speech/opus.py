@@ -110,8 +110,9 @@ class OpusDecoder:
     def decode(self, packet: bytes) -> bytes:
         """Return the 16-bit samples of a packet, as many as it declares (at most 120 ms).
 
-        An empty packet is refused: libopus would invent sound for it (`xiaozhi.md` §1.4). After an
-        error the next packet can be decoded as if this one had never come.
+        An empty packet is refused: libopus would invent sound for it
+        (`docs/gateway.md §Binary messages`). After an error the next packet can be decoded as if
+        this one had never come.
 
         Raises:
             OpusPacketError: it is no Opus packet.

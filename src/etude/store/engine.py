@@ -114,7 +114,7 @@ class Database:
         await work.run_callbacks()
 
     async def scrub(self, tables: Sequence[Table]) -> None:
-        """Rewrite `tables` without the remains of deleted rows (rulings.md 50, after an erasure).
+        """Rewrite `tables` without what an erasure has left of its rows (`docs/rules.md 50`).
 
         SQLite rewrites the whole file and empties the write-ahead log. PostgreSQL rewrites the
         tables; its own write-ahead log forgets at its next checkpoints. Both lock meanwhile.

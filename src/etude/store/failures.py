@@ -14,7 +14,7 @@ def where(error: BaseException) -> str:
     """Return the frames of a traceback, innermost first: `file:line function`.
 
     A driver's message repeats the values of the row it failed on, and those may be a child's
-    (`rulings.md` 50): a log keeps the class and the place.
+    (`docs/rules.md 50`): a log keeps the class and the place.
     """
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     return " < ".join(

@@ -43,7 +43,7 @@ def engine(url: URL, connections: int) -> AsyncEngine:
 def _refuse_lazy_commits(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-        # An acknowledged event is on the disk (rulings.md 14), whatever the server's default is.
+        # An acknowledged event is on the disk (`docs/rules.md 14`), whatever the default is.
         cursor = connection.cursor()
         cursor.execute(
             "SELECT set_config('synchronous_commit', 'on', false)"

@@ -17,9 +17,9 @@ _PRAGMAS: Final = (
     # Order matters: without the time-out first, switching to WAL can fail on a busy file.
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}",
     "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",  # every commit is on the disk before the answer (rulings.md 14)
+    "PRAGMA synchronous = FULL",  # each commit is synced before the answer (`docs/rules.md 14`)
     "PRAGMA foreign_keys = ON",
-    "PRAGMA secure_delete = ON",  # what is erased is overwritten (rulings.md 50)
+    "PRAGMA secure_delete = ON",  # what is erased is overwritten (`docs/rules.md 50`)
     "PRAGMA trusted_schema = OFF",
 )
 _FULL: Final = frozenset(

@@ -1,6 +1,6 @@
-"""Binary frames as the firmware packs and takes them (`reference/xiaozhi.md §1.3`).
+"""Binary frames as the firmware packs and takes them (`docs/gateway.md §Binary messages`).
 
-Written from the reference and not with the gateway's own code, so that one checks the other.
+Written from the firmware's side and not with the gateway's own code, so that one checks the other.
 """
 
 import struct

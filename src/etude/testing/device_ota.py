@@ -1,4 +1,4 @@
-"""What a device asks over HTTP before it connects (`reference/xiaozhi.md §2`)."""
+"""What a device asks over HTTP before it connects (`docs/devices.md §What a device asks`)."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The firmware's own WebSocket client, as small as it is (`reference/xiaozhi.md §1.1`).
+"""The firmware's own WebSocket client, as small as it is (`docs/gateway.md §Coming in`).
 
 Not the library that the gateway serves with, on purpose: a client that takes any `HTTP/1.1 101`,
 offers no extension, puts no port into `Host`, answers Ping, never pings, never sends Close, does

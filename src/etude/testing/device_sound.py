@@ -1,4 +1,4 @@
-"""Loudspeaker and microphone of a simulated device (`reference/xiaozhi.md §1.4`)."""
+"""Loudspeaker and microphone of a simulated device (`docs/gateway.md §Playing`)."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence

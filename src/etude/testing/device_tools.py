@@ -1,4 +1,4 @@
-"""The device's MCP server, as strict as the firmware's (`reference/xiaozhi.md §1.7`).
+"""The device's MCP server, as strict as the firmware's (`docs/gateway.md §Tools`).
 
 Ids must be numbers in the range of an int32, others get no answer at all; notifications are
 dropped; a page of `tools/list` holds 8,000 bytes and names the next tool as its cursor; arguments

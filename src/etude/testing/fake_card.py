@@ -1,7 +1,7 @@
 """The card of a device with the SD firmware: files, a player that takes their time, folders.
 
 The seeds' firmware is not public; what is known of its tools and of `[skill_event]` is in
-`reference/xiaozhi.md §1.7` and `practice.md §Two ways to play a clip`.
+`docs/gateway.md §Tools` and `docs/practice.md §Card or stream`.
 """
 
 import asyncio

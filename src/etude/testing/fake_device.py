@@ -1,4 +1,4 @@
-"""A device that speaks the wire as the firmware does (`reference/xiaozhi.md §1`).
+"""A device that speaks the wire as the firmware does (`docs/gateway.md`).
 
 It listens again by itself after each `tts stop` (auto mode), plays audio only in `speaking`, loses
 what arrives while it changes its state, holds 40 packets and drops the newest beyond, sends what

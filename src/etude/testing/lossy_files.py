@@ -1,7 +1,7 @@
 """A disk that forgets what was not synced, fills up, and loses power at any operation.
 
 `kill -9` cannot show that a write is durable, because the kernel keeps the pages of a dead process
-(`rulings.md` 14). `LossyFiles` works on a real folder and keeps a second, pessimistic picture of
+(`docs/rules.md 14`). `LossyFiles` works on a real folder and keeps a second, pessimistic picture of
 it: the content each file had at its last sync, and the entries each folder had at its last sync.
 `survivors` writes that picture into another folder: what a power cut leaves.
 

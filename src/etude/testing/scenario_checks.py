@@ -12,7 +12,7 @@ VERDICT: Final = re.compile(
     r"|得分|评分|分数|正确|错误|真棒|不对",
     re.IGNORECASE,
 )
-"""What must not be on the wire or in a record while assessment is deferred (`rulings.md` 19)."""
+"""What must not be on the wire or in a record while assessment is deferred (`docs/rules.md 19`)."""
 
 GREETING: Final = "greeting"
 

@@ -1,4 +1,4 @@
-"""What was said around a practice, as XiaoZhi's servers report it (`rulings.md` 22)."""
+"""What was said around a practice, as XiaoZhi's servers report it (`docs/rules.md 22`)."""
 
 from typing import Final
 

@@ -102,5 +102,5 @@ def create_app(
 def served_routes(
     role: Role, route_handlers: Iterable[HTTPRouteHandler] = ROUTE_HANDLERS
 ) -> list[HTTPRouteHandler]:
-    """Return the handlers that a `web` of `role` has (`rulings.md` 39)."""
+    """Return the handlers that a `web` of `role` has (`docs/rules.md 39`)."""
     return [handler for handler in route_handlers if declaration(handler).served(role)]

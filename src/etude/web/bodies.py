@@ -1,8 +1,8 @@
 """Request bodies that a handler reads by itself: bounded in size, in memory and in time.
 
-A body may come as `Content-Encoding: gzip` or `zstd` (`events.md §Upload`). Inflation stops at the
-limit: a bomb costs its caller a 413 and this process a few megabytes. The time a body may take is
-limited for every route in `etude.web.front`.
+A body may come as `Content-Encoding: gzip` or `zstd` (`docs/http-api.md §Bodies`). Inflation stops
+at the limit: a bomb costs its caller a 413 and this process a few megabytes. The time a body may
+take is limited for every route in `etude.web.front`.
 """
 
 import zlib

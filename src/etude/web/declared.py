@@ -52,7 +52,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
         return Access.PUBLIC in self.needs
 
     def served(self, role: Role) -> bool:
-        """Whether a `web` of `role` has this route (`rulings.md` 39)."""
+        """Whether a `web` of `role` has this route (`docs/rules.md 39`)."""
         return role == "all" or role in self.roles
 
 

@@ -1,8 +1,9 @@
 """The second answer shape: `{code, msg, data}`, for who speaks to XiaoZhi's management server.
 
 `/task/…` and `/agent/…`, also below `/xiaozhi`, answer so in every case, failures included
-(`rulings.md` 22). The HTTP status is the true one; `code` is 0, or the status again, or the number
-that the reference gives to a failure. What fails and why is decided where it is for all routes.
+(`docs/rules.md 22`). The HTTP status is the true one; `code` is 0, or the status again, or the
+number that XiaoZhi's servers give to a failure. What fails and why is decided where it is for all
+routes.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The web side of the links to gateways (`rulings.md` 44).
+"""The web side of the links to gateways (`docs/rules.md 44`).
 
 Any web process may hold the link of any gateway: what they share is in the database, which each
 link looks at several times a second. A link that is slow, silent, or sends what it may not, is cut;

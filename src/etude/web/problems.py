@@ -214,7 +214,7 @@ def _field_errors(extra: object) -> list[FieldError]:
 def log_failure(exception: BaseException, request_id: str, code: str) -> None:
     """Log a failure of the server's own by its kind and place, never by its text.
 
-    The text of an exception may quote a learner's words or a token (`rulings.md` 50).
+    The text of an exception may quote a learner's words or a token (`docs/rules.md 50`).
     """
     log.error(
         "request failed",

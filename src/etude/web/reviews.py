@@ -1,4 +1,4 @@
-"""Reviews: a person's verdict on an event that was not sure (`rulings.md` 28)."""
+"""Reviews: a person's verdict on an event that was not sure (`docs/rules.md 28`)."""
 
 from typing import Final
 

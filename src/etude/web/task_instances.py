@@ -1,6 +1,6 @@
 """Task instances: what was done with a task, put whole by another server and read by anybody.
 
-The routes and the answers' shape are those of XiaoZhi's management server (`rulings.md` 22).
+The routes and the answers' shape are those of XiaoZhi's management server (`docs/rules.md 22`).
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How practice reaches the server: events and recordings (`events.md §Upload`, `rulings.md` 5)."""
+"""Events and recordings come to the server (`docs/sessions.md §Upload`, `docs/rules.md 5`)."""
 
 from typing import Annotated, Final
 

@@ -1,7 +1,7 @@
 """The seven invariants of the large course mode, by number, on the product as it is put together.
 
 A course is made by the outline author from a sample that ships, published, and read over HTTP as
-learners read it. What the source calls an invariant is the name of the test.
+learners read it. Each invariant is the name of its test.
 """
 
 import hashlib

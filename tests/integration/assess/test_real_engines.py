@@ -159,7 +159,7 @@ def test_a_long_recording_has_texts_pace_and_pauses(pool: PooledEngines) -> None
 
 
 def test_chinese_has_no_pronunciation_yet(spoken: Pcm, pool: PooledEngines) -> None:
-    """A Chinese text gets `no_engine`, no number, and no error (`rulings.md` 26)."""
+    """A Chinese text gets `no_engine`, no number, and no error (`docs/rules.md 26`)."""
     heard = asyncio.run(pool.hear("我喜欢猫", spoken))
     turn = Turn(step_index=0, expected_text="我喜欢猫")
     found = {

@@ -1,6 +1,6 @@
 """Courses from request to modules, with kills, cancellations and retries; on both databases.
 
-The source's invariants 1 to 4 (`openmaic.md §4.12`) are the first tests.
+The first four of the invariants (`tests/acceptance/courses/test_invariants.py`) come first.
 """
 
 import asyncio

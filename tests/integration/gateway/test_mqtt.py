@@ -1,4 +1,4 @@
-"""Actions over a real broker (`xiaozhi.md` §3.3, `rulings.md` 23)."""
+"""Actions over a real broker (`docs/gateway-link.md §Ways`, `docs/rules.md 23`)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -42,7 +42,7 @@ def test_similarity_looks_at_letters_only(expected: str, heard: str, value: floa
 
 
 def test_similarity_of_long_texts_is_not_zeroed_by_the_junk_rule() -> None:
-    """Two long texts that nearly agree are nearly alike (`rulings.md` 25)."""
+    """Two long texts that nearly agree are nearly alike (`docs/rules.md 25`)."""
     text = "a sentence that goes on and on " * 12
     assert SequenceMatcher(None, normalise(text), normalise(text)[1:]).ratio() < 0.9
     assert only(text_similarity_v0(text, text[1:], None, 0)).value == pytest.approx(1, abs=0.01)

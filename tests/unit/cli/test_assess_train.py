@@ -20,7 +20,7 @@ def test_a_folder_without_scores_ends_as_not_found(tmp_path: Path) -> None:
 
 
 def test_the_bench_has_the_members_that_others_rely_on() -> None:
-    """`total|accuracy|fluency: {pearson, children: {pearson}, adults: {pearson}}` (`cli.md`)."""
+    """Programs read `total|accuracy|fluency: {pearson, children: {pearson}, adults: {pearson}}`."""
     figures = json.loads(json.dumps(agreement()))
     for target in ("total", "accuracy", "fluency"):
         assert 0 < figures[target]["pearson"] < 1

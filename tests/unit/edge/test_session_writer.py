@@ -254,7 +254,7 @@ def test_a_plan_that_makes_no_sense_is_refused(plans: list[PhasePlan]) -> None:
         Phases(plans)
 
 
-# The time-out question (rulings 10).
+# The time-out question (`docs/rules.md 10`).
 
 
 def test_the_question_comes_at_the_time_out_and_not_before(

@@ -49,7 +49,7 @@ def lessons(tmp_path: Path) -> Iterator[Lessons]:
 
 
 def test_the_first_lesson_is_the_first_in_byte_order(write: Write, lessons: Lessons) -> None:
-    """Whole, clips in byte order of name (`rulings.md` 15): `10` before `2`, capitals first."""
+    """Whole, clips in byte order of name (`docs/rules.md 15`): `10` before `2`, capitals first."""
     for lesson in ("unit2", "unit10", "Zoo"):
         write("01.wav", lesson=lesson)
     for name in ("2.wav", "10.wav", "1.mp3", "B.ogg", "a.flac"):

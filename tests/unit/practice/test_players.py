@@ -53,7 +53,7 @@ class Hand:
 def test_a_duration_is_what_was_reported_else_known_else_measured(
     reported_ms: int | None, clip: Clip, played_s: float, expected_ms: int
 ) -> None:
-    """In this order (`rulings.md` 15)."""
+    """In this order (`docs/rules.md 15`)."""
 
     async def play() -> None:
         hand = Hand()

@@ -130,7 +130,7 @@ def test_a_mistake_is_named_with_its_line(change: str, to: str, code: str, line:
 
 
 def test_the_sample_session_finds_its_rubric() -> None:
-    """Instrument violin and rubric_version v1.2 are violin-basic@v1.2 (rulings 3)."""
+    """Instrument violin and rubric_version v1.2 are violin-basic@v1.2 (`docs/rules.md 3`)."""
     library = RubricLibrary.load()
     assert library.problems == ()
     events = violin()

@@ -105,7 +105,7 @@ def test_a_put_again_makes_no_event(sent: dict[str, Any]) -> None:
 
 
 def test_metrics_stay_out_of_the_recap_and_name_their_turn() -> None:
-    """A metric is a server's event about its turn (rulings 9 and 24)."""
+    """A metric is a server's event about its turn (`docs/rules.md 9, 24`)."""
     metric = {"method": "cer_v1", "value": 0.5, "unit": "ratio"}
     server = Server()
     server.store(put(turns=[{"step_index": 3, "metrics": [metric]}]))

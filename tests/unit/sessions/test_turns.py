@@ -148,7 +148,7 @@ def test_the_fold_names_the_events_behind_what_the_server_said() -> None:
 
 
 def test_an_inline_answer_is_a_metric_of_the_turn() -> None:
-    """Inline tasks store `exact_match_v1` and nothing else of their verdict (rulings 19)."""
+    """Of their verdict inline tasks store nothing but `exact_match_v1` (`docs/rules.md 19`)."""
     detail = {"question": "12", "answer": "21", "exact_match_v1": 1, "passed": True}
     turn = folded(made(1, "signal_observation", {"step_index": 0, "detail": detail})).turns[0]
     assert msgspec.to_builtins(list(turn.metrics)) == [{"method": "exact_match_v1", "value": 1}]
@@ -167,7 +167,7 @@ def test_a_disconnect_is_shown_until_it_is_over() -> None:
 
 
 def test_the_status_follows_from_the_reason_where_it_is_not_told() -> None:
-    """Only the completed reasons complete; the exit phrase cancels (rulings 49)."""
+    """Only the completed reasons complete; the exit phrase cancels (`docs/rules.md 49`)."""
     for reason, status in (
         ("list_completed", "completed"),
         ("play_completed", "completed"),

@@ -89,7 +89,7 @@ def virtually(check: Callable[[], Awaitable[None]]) -> None:
 
 
 def test_it_introduces_itself_as_the_firmware_does() -> None:
-    """Headers, hello and `Host` without a port are those of the reference."""
+    """Headers, hello and `Host` without a port are the firmware's."""
 
     async def check() -> None:
         async with stub() as server:

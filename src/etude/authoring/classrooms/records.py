@@ -116,7 +116,7 @@ class LessonRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def preview(self) -> bool:
-        """Whether a person reads and confirms the outline first (`rulings.md` 35)."""
+        """Whether a person reads and confirms the outline first (`docs/rules.md 35`)."""
         return bool(self.materials) or self.interactive_mode or self.task_engine_mode
 
 

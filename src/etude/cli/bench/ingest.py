@@ -271,7 +271,7 @@ def _bodies(events: int, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _line(session_id: str, first: int, seq: int) -> bytes:
-    """Return an ordinary event of the source's size (about 390 bytes)."""
+    """Return an event of an ordinary size (about 390 bytes)."""
     event = {
         "event_id": f"{first + seq:08x}-d9cb-469f-a165-70867728950e",
         "session_id": session_id,

@@ -39,7 +39,7 @@ def session_lines(name: str) -> list[bytes]:
 
 
 def import_triple(lines: list[bytes], session_id: str = TRIPLE_SESSION) -> list[bytes]:
-    """Return printed triple lines as events (`rulings.md` 1).
+    """Return printed triple lines as events (`docs/rules.md 1`).
 
     Adds `event_id`, `session_id` and a `correlation_id` that the lines share; `ts` counts up by a
     second. Everything else stays as printed.
