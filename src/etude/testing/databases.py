@@ -1,8 +1,8 @@
 """Databases for tests: a real PostgreSQL of one's own, and fresh migrated databases in no time.
 
 `PostgresServer` runs a server in a temporary folder, on a Unix socket (no port is taken). It never
-runs as root (`rulings.md` 41). A database for a test is a copy of a migrated template: a file copy
-on SQLite, `CREATE DATABASE … TEMPLATE` on PostgreSQL.
+runs as root (`docs/rules.md 41`). A database for a test is a copy of a migrated template: a file
+copy on SQLite, `CREATE DATABASE … TEMPLATE` on PostgreSQL.
 """
 
 import asyncio

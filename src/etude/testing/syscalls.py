@@ -1,7 +1,7 @@
 """What a process asks of the system, in order, by strace: the proof that a sync comes first.
 
-`kill -9` cannot show it, because the system keeps what a killed process has written (`rulings.md`
-14, 51).
+`kill -9` cannot show it, because the system keeps what a killed process has written
+(`docs/rules.md 14, 51`).
 """
 
 import re

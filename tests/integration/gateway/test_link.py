@@ -1,4 +1,4 @@
-"""The link: web and gateways as they are, in one process, over real sockets (`rulings.md` 44)."""
+"""The link (`docs/rules.md 44`): web and gateways in one process, over real sockets."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The databases sync to the disk before a transaction is answered (`rulings.md` 51)."""
+"""The databases sync to the disk before a transaction is answered (`docs/rules.md 51`)."""
 
 import asyncio
 import os
