@@ -205,6 +205,9 @@ class Settings(BaseSettings):
     llm_quota: Annotated[str, Field(pattern=_LIMIT)] = "tokens=10000000"
     """How much may be spent for one owner a day (UTC): `tokens=…`, `money=…`, or both."""
 
+    llm_month: Annotated[str, Field(pattern=_LIMIT)] | None = None
+    """How much may be spent for everybody together a calendar month (UTC), likewise."""
+
     course_budget: Annotated[str, Field(pattern=_LIMIT)] = "tokens=3000000"
     """How much one run of a course may spend, likewise."""
 
@@ -427,6 +430,7 @@ _PAIRS: Final[Mapping[str, str]] = {
     "llm_models": "course-framework=large,scene:interactive=large",
     "llm_prices": "small=0.15/0.60,painter=0.04",
     "llm_quota": "tokens=10000000,money=5",
+    "llm_month": "tokens=50000000,money=20",
     "course_budget": "tokens=3000000,money=2.50",
 }
 _WORDS: Final = frozenset({"role", "log_level", "log_format"})

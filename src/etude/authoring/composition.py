@@ -5,7 +5,7 @@ from pathlib import Path
 
 from etude.authoring.authors import Author, OutlineAuthor, Voice
 from etude.authoring.courses import Courses
-from etude.authoring.publication import source_of, still_active
+from etude.authoring.publication import publishes, source_of, still_active
 from etude.authoring.records import Course
 from etude.authoring.runs import CourseRuns
 from etude.classroom.library import ClassroomLibrary
@@ -54,6 +54,6 @@ def course_runs(
     """Return the handler of `authoring.run` jobs."""
 
     async def publish(course: Course) -> object:
-        return await publisher.publish(source_of(course), still_active(course))
+        return await publisher.publish(source_of(course), publishes(course), still_active(course))
 
     return CourseRuns(database, ClassroomLibrary(classrooms), clock, ids, authors, publish)

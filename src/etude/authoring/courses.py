@@ -26,9 +26,7 @@ from etude.authoring.errors import (
     FrameworkMistakeError,
 )
 from etude.authoring.framework import framework_from
-from etude.authoring.model import ledger
 from etude.authoring.model.accounts import Account, account_of
-from etude.authoring.model.ledger import Call
 from etude.authoring.outline.planning import module_id
 from etude.authoring.records import (
     RUN,
@@ -48,6 +46,9 @@ from etude.classroom.library import ClassroomLibrary
 from etude.clock import Clock, Ids, to_us
 from etude.files import crash_point
 from etude.jobs import JobMissing, JobState, ask_again, cancel, enqueue, find
+from etude.people.records import Actor
+from etude.people.spending import ledger
+from etude.people.spending.ledger import Call
 from etude.store import Blobs, Database, UnitOfWork
 
 log = structlog.get_logger("etude.authoring")
@@ -297,14 +298,15 @@ class Courses:
             crash_point("authoring.source.accepted")
         return await self.get(course_id)
 
-    async def begin_publishing(self, course_id: str, finish_after_s: float) -> Course:
+    async def begin_publishing(self, course_id: str, by: Actor, finish_after_s: float) -> Course:
         """Keep every other run away while the course is published.
 
-        Should the process that publishes die, the worker does it after `finish_after_s`.
+        Should the process that publishes die, the worker does it after `finish_after_s`, still in
+        the name of `by`.
         """
         async with self.database.transaction() as work:
             course = await self._idle(work, course_id)
-            await self._begin(work, course.course_key, "publish", delay_s=finish_after_s)
+            await self._begin(work, course.course_key, "publish", by=by, delay_s=finish_after_s)
             crash_point("authoring.publish.begun")
         return await self.get(course_id)
 
@@ -344,10 +346,16 @@ class Courses:
         crash_point("authoring.course.resumed")
 
     async def _begin(
-        self, work: UnitOfWork, course_key: int, kind: RunKind, *, delay_s: float = 0
+        self,
+        work: UnitOfWork,
+        course_key: int,
+        kind: RunKind,
+        *,
+        by: Actor | None = None,
+        delay_s: float = 0,
     ) -> None:
         now, run_id = self.clock.now(), self._ids.new()
-        run_key = await repository.begin_run(work, course_key, run_id, kind, now)
+        run_key = await repository.begin_run(work, course_key, run_id, kind, now, by)
         args = {"run_key": run_key, "course_key": course_key}
         later = now + timedelta(seconds=delay_s)
         await enqueue(work, RUN, run_id, args, run_after=later, now=now)

@@ -23,6 +23,7 @@ from etude.courseware.registering import Published
 from etude.courseware.remote_errors import PublishCancelledError
 from etude.errors import EtudeError
 from etude.jobs import ask_again
+from etude.people.records import HOST, Actor
 from etude.store import UnitOfWork
 from etude.store.errors import StoreUnavailable
 
@@ -83,8 +84,10 @@ def source_of(course: Course) -> CourseSource:
     )
 
 
-async def publish(courses: Courses, publisher: CoursePublisher, course_id: str) -> Published:
-    """Publish a course; nothing else is done to it meanwhile.
+async def publish(
+    courses: Courses, publisher: CoursePublisher, course_id: str, by: Actor
+) -> Published:
+    """Publish a course in the name of `by`; nothing else is done to it meanwhile.
 
     Raises:
         CourseUnknownError: there is no such course.
@@ -94,9 +97,9 @@ async def publish(courses: Courses, publisher: CoursePublisher, course_id: str) 
     """
     await courses.get(course_id)
     publisher.require_token()
-    course = await courses.begin_publishing(course_id, FINISH_AFTER_S)
+    course = await courses.begin_publishing(course_id, by, FINISH_AFTER_S)
     source = source_of(course)
-    publishing = asyncio.create_task(publisher.publish(source, still_active(course)))
+    publishing = asyncio.create_task(publisher.publish(source, by, still_active(course)))
     holding = asyncio.create_task(_hold(courses, course))
     try:
         await asyncio.wait({publishing, holding}, return_when=asyncio.FIRST_COMPLETED)
@@ -113,6 +116,12 @@ async def publish(courses: Courses, publisher: CoursePublisher, course_id: str) 
         await asyncio.gather(publishing, holding, return_exceptions=True)
     await courses.end_publishing(course)
     return published
+
+
+def publishes(course: Course) -> Actor:
+    """Return in whose name the publication that is under way was begun."""
+    by = None if course.active is None else course.active.by
+    return by or HOST  # one that was begun before this was noted
 
 
 def still_active(course: Course) -> Allowed:

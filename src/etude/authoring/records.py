@@ -11,6 +11,7 @@ from etude.authoring.framework import CourseFramework
 from etude.authoring.material import Language, Material
 from etude.classroom.digest import OutputDigest
 from etude.courseware.gates import ContinuityRef
+from etude.people.records import Actor
 
 RUN: Final = "authoring.run"
 """The kind of job that carries out a run."""
@@ -98,7 +99,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is or was done to a course."""
+    """Something that is or was done to a course; `by` is noted of publications only."""
 
     run_key: int
     run_id: str
@@ -108,6 +109,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     error_code: str | None = None
     problems: tuple[Problem, ...] = ()
+    by: Actor | None = None
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):

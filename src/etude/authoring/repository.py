@@ -25,6 +25,7 @@ from etude.authoring.tables import course, course_module, course_run
 from etude.classroom.digest import OutputDigest
 from etude.clock import from_us, to_us
 from etude.courseware.gates import ContinuityRef
+from etude.people.records import Actor
 from etude.store import UnitOfWork
 
 _encode = msgspec.json.encode
@@ -132,9 +133,14 @@ async def needs_classroom(connection: AsyncConnection, classroom_id: str) -> boo
 
 
 async def begin_run(
-    work: UnitOfWork, course_key: int, run_id: str, kind: str, now: datetime
+    work: UnitOfWork,
+    course_key: int,
+    run_id: str,
+    kind: str,
+    now: datetime,
+    by: Actor | None = None,
 ) -> int:
-    """Insert the one active run of a course; return its key.
+    """Insert the one active run of a course, of whoever it is noted of; return its key.
 
     Raises:
         CourseRunActiveError: there is one.
@@ -142,6 +148,8 @@ async def begin_run(
     row = {
         "run_id": run_id, "course_key": course_key, "active_course": course_key, "kind": kind,
         "state": RunState.ACTIVE, "started_us": to_us(now),
+        "actor_kind": by and by.kind, "actor_key": by and by.key,
+        "actor_token_key": by and by.token_key,
     }  # fmt: skip
     try:
         async with work.connection.begin_nested():
@@ -241,4 +249,7 @@ def _run(row: Row[Any]) -> Run:
         problems=msgspec.json.decode(row.problems, type=tuple[Problem, ...])
         if row.problems
         else (),
+        by=None
+        if row.actor_kind is None
+        else Actor(kind=row.actor_kind, key=row.actor_key, token_key=row.actor_token_key),
     )

@@ -77,40 +77,12 @@ course_run: Final = Table(
     Column("ended_us", BigInteger),
     # Why it ended, mistake by mistake, where one code does not say it.
     Column("problems", LargeBinary),
+    # Who began it; of publications, whose audit entry a worker may have to make.
+    Column("actor_kind", String(16)),
+    Column("actor_key", BigInteger),
+    Column("actor_token_key", BigInteger),
     UniqueConstraint("run_id", name="uq_course_run_run_id"),
     UniqueConstraint("active_course", name="uq_course_run_active_course"),
     Index("ix_course_run_course_key", "course_key", "run_key"),
-    sqlite_autoincrement=True,
-)
-
-# What a model (or a search) was asked, and what it answered. `subject` is whose work it is
-# (`course:<key>`); `part` the index of a module, -1 the framework.
-authoring_call: Final = Table(
-    "authoring_call",
-    metadata,
-    Column("call_key", _Key, primary_key=True),
-    Column("subject", String(64), nullable=False),
-    Column("run_id", String(36), nullable=False),
-    Column("part", Integer, nullable=False),
-    Column("owner", String(128), nullable=False),
-    Column("stage", String(40), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("asked_sha256", String(64), nullable=False),
-    Column("model", String(200), nullable=False),
-    Column("state", String(16), nullable=False),
-    # Whether the answer passed every check, and whether somebody asked for another one since.
-    Column("accepted", Boolean, nullable=False),
-    Column("retired", Boolean, nullable=False),
-    Column("answer", LargeBinary),
-    Column("error_code", String(100)),
-    # While there is no answer, what it can cost at most: so the sums are never too small.
-    Column("prompt_tokens", BigInteger, nullable=False),
-    Column("completion_tokens", BigInteger, nullable=False),
-    Column("estimated", Boolean, nullable=False),
-    Column("cost_micro", BigInteger),
-    Column("asked_us", BigInteger, nullable=False),
-    Column("ended_us", BigInteger),
-    Index("ix_authoring_call_subject", "subject", "part", "stage", "asked_sha256"),
-    Index("ix_authoring_call_owner", "owner", "asked_us"),
     sqlite_autoincrement=True,
 )

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from etude.authoring.model.accounts import Account
-from etude.authoring.model.ledger import Call
-from etude.authoring.model.spending import MICRO
 from etude.authoring.publication import Standing
 from etude.authoring.records import Course, CourseStatus, Problem
 from etude.cli import terminal
 from etude.i18n import text
+from etude.people.spending.amounts import MICRO
+from etude.people.spending.ledger import Call
 
 
 class Shown(NamedTuple):

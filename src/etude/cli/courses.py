@@ -270,7 +270,7 @@ def publish(
     async def act(here: Local) -> dict[str, Any]:
         courses = courses_here(settings, here.database, here.clock, None)
         publisher = publisher_for(settings, here.database, here.clock)
-        made = await publication.publish(courses, publisher, course)
+        made = await publication.publish(courses, publisher, course, HOST)
         pins = [msgspec.to_builtins(one) for one in made.manifest.modules]
         return {"course_id": course, "version": made.manifest.version, "new": made.new} | (
             {"modules": pins} if as_json else {}

@@ -1,8 +1,6 @@
 """What learners may see of the registry: courses, their manifests, pinned versions."""
 
-import re
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from etude.clock import from_us, to_us
 from etude.courseware import receipts, registry
 from etude.courseware.course_manifest import read_course_manifest
+from etude.courseware.entries import enter
 from etude.courseware.errors import (
     CourseUnpublishedError,
     CoursewareUnknownError,
@@ -21,12 +20,10 @@ from etude.courseware.errors import (
 from etude.courseware.legacy import LEGACY_SCHEMA, LegacyManifest, read_legacy
 from etude.courseware.registry import ManifestRow, VersionRow
 from etude.files import crash_point
-from etude.people import audit
 from etude.people.records import Actor, Principal
 from etude.store.work import UnitOfWork
 
 NEWEST: Final = "newest"
-_WORD: Final = re.compile(r"[a-z0-9][a-z0-9_.:-]{0,63}")
 
 
 class CourseEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -123,25 +120,9 @@ async def withdraw(
         raise CourseUnpublishedError(course=course_id, version=str(version))
     now_us = to_us(now)
     if await registry.add_withdrawal(work, course_id, version, reason, now_us):
-        await enter_withdrawal(work, course_id, version, actor=actor, now=now)
+        await enter(work, "course.withdrawn", course_id, version, actor=actor, now=now)
         await receipts.note_withdrawn(work, course_id, receipts.HERE, version, now_us)
     crash_point("courseware.withdrawal.inserted")
-
-
-async def enter_withdrawal(
-    work: UnitOfWork, course_id: str, version: int, *, actor: Actor | Principal, now: datetime
-) -> None:
-    """Enter a withdrawal in the audit log; its reason, which is free text, stays out of it."""
-    # The log takes code words; ids of older systems may be none.
-    course = course_id if _WORD.fullmatch(course_id) else sha256(course_id.encode()).hexdigest()
-    await audit.record(
-        work,
-        actor,
-        "course.withdrawn",
-        subject=("manifest", version),
-        now=now,
-        detail={"course": course},
-    )
 
 
 def _said(version: int | None) -> str:

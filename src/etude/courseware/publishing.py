@@ -26,6 +26,7 @@ from etude.courseware.registering import (
 from etude.courseware.registry import VersionRow
 from etude.errors import EtudeError
 from etude.files import crash_point
+from etude.people.records import Actor
 from etude.store.engine import Database
 from etude.store.work import UnitOfWork
 
@@ -73,8 +74,10 @@ class CoursePublisher(Protocol):
     async def readiness(self, course: CourseSource) -> Readiness:
         """Return whether the course could be published now, and everything that keeps it."""
 
-    async def publish(self, course: CourseSource, allowed: Allowed = always_allowed) -> Published:
-        """Publish a course, or raise with every reason against it; note the receipt."""
+    async def publish(
+        self, course: CourseSource, by: Actor, allowed: Allowed = always_allowed
+    ) -> Published:
+        """Publish a course in the name of `by` and note the receipt, or raise every reason."""
 
 
 class Publisher:
@@ -124,11 +127,14 @@ class Publisher:
         """Return every reason for which the course could not be published now; () = it could."""
         return (await self.readiness(course)).blockers
 
-    async def publish(self, course: CourseSource, allowed: Allowed = always_allowed) -> Published:
+    async def publish(
+        self, course: CourseSource, by: Actor, allowed: Allowed = always_allowed
+    ) -> Published:
         """Publish a course.
 
         Args:
             course: which.
+            by: who publishes it; a new version is entered in the audit log.
             allowed: asked in the transaction, before the manifest.
 
         Raises:
@@ -160,7 +166,7 @@ class Publisher:
         course_there = CheckedCourse(
             course_id=course.course_id, title=course.title, modules=modules
         )
-        return await self._registrar.register(course_there, also)
+        return await self._registrar.register(course_there, by, also)
 
     async def check_stored(self, row: VersionRow) -> None:
         """Read the stored bytes of a version back; see `Registrar.check_stored`."""

@@ -58,6 +58,14 @@ async def keep(work: UnitOfWork, receipt: Receipt) -> None:
     await work.connection.execute(insert(course_receipt).values(row))
 
 
+async def is_known(connection: AsyncConnection, receipt: Receipt) -> bool:
+    """Return whether the version was confirmed before, whatever became of it since."""
+    kept = course_receipt.c
+    same = (kept.course_id == receipt.course_id) & (kept.target == receipt.target)
+    wanted = select(kept.receipt_key).where(same & (kept.version == receipt.version)).limit(1)
+    return (await connection.execute(wanted)).first() is not None
+
+
 async def newest(connection: AsyncConnection, course_id: str, target: str) -> Receipt | None:
     """Return what is published of a course at a target, as far as is known here."""
     kept = course_receipt.c

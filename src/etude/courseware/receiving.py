@@ -45,6 +45,7 @@ from etude.courseware.submission import (
 from etude.courseware.zip_writing import LARGEST_BYTES
 from etude.errors import EtudeError
 from etude.files import crash_point
+from etude.people.records import PUBLISHER
 from etude.store.blobs import Blob
 from etude.store.engine import Database
 from etude.store.errors import BlobTooLarge, DiskFull, StoreUnavailable
@@ -153,7 +154,7 @@ class Reception:
         modules = tuple(self._modules[index] for index in range(len(course.modules)))
         checked = CheckedCourse(course_id=course.course_id, title=course.title, modules=modules)
         crash_point("courseware.bundles.received")
-        self._published = await self._registrar.register(checked)
+        self._published = await self._registrar.register(checked, PUBLISHER)
         return self._answer(self._published)
 
     async def __aenter__(self) -> Self:

@@ -25,12 +25,14 @@ from etude.courseware.course_manifest import (
     hash_of,
     read_course_manifest,
 )
+from etude.courseware.entries import enter
 from etude.courseware.errors import BundleStoredMissingError
 from etude.courseware.legacy import LEGACY_SCHEMA, LegacyManifest, read_legacy
 from etude.courseware.manifest import HASH_VERSION
 from etude.courseware.registry import ManifestRow, PinRow, VersionRow
 from etude.courseware.zip_writing import LARGEST_BYTES
 from etude.files import crash_point
+from etude.people.records import Actor
 from etude.store.blobs import Blob, Blobs
 from etude.store.engine import Database
 from etude.store.errors import BlobMissing, StoreBusy
@@ -135,15 +137,18 @@ class Registrar:
         return await asyncio.to_thread(check)
 
     async def register(
-        self, course: CheckedCourse, also: InTransaction = nothing_else
+        self, course: CheckedCourse, by: Actor, also: InTransaction = nothing_else
     ) -> Published:
         """Enter a course whose bundles are durable; the same as the newest is no new version.
+
+        A new version stands in the audit log as published by `by`.
 
         Raises:
             LegacyManifestError: an older manifest of the course cannot be read.
         """
         older = await asyncio.to_thread(read_legacy, self._legacy, course.course_id)
-        now_us = to_us(self._clock.now())
+        now = self._clock.now()
+        now_us = to_us(now)
         async with self._database.transaction() as work:
             await registry.lock_course(work, course.course_id)
             versions = [
@@ -159,6 +164,8 @@ class Registrar:
             await also(work, published)
             if published.new:
                 await self._add(work, published, now_us)
+                version = published.manifest.version
+                await enter(work, "course.published", course.course_id, version, actor=by, now=now)
             crash_point("courseware.manifest.inserted")
         log.info(
             "a course was published",

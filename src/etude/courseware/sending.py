@@ -16,13 +16,14 @@ import msgspec
 import structlog
 
 from etude.clock import Clock, to_us
-from etude.courseware import catalogue, receipts
+from etude.courseware import receipts
 from etude.courseware.course_manifest import (
     CourseManifest,
     PinnedModule,
     course_manifest_bytes,
     hash_of,
 )
+from etude.courseware.entries import enter
 from etude.courseware.gates import CourseSource, Passed, check_course
 from etude.courseware.publish_server import PublishServer
 from etude.courseware.publish_token import PublishToken
@@ -105,11 +106,14 @@ class RemotePublisher:
             ready, blockers=(*away, *ready.blockers), unprotected=_is_unprotected(self.target)
         )
 
-    async def publish(self, course: CourseSource, allowed: Allowed = always_allowed) -> Published:
+    async def publish(
+        self, course: CourseSource, by: Actor, allowed: Allowed = always_allowed
+    ) -> Published:
         """Publish a course at the server.
 
         Args:
             course: which.
+            by: who publishes it; entered in the audit log with the receipt.
             allowed: asked before anything is sent; a publication that is cancelled after that
                 ends before its end is sent, or it is published.
 
@@ -130,8 +134,13 @@ class RemotePublisher:
         answer = self._read(await self._sent(body))
         published = self._compared(course, passed, body.sha256, answer)
         crash_point("courseware.publish.answered")
+        receipt = receipt_of(published, passed, self.target, self._clock)
         async with self._database.transaction() as work:
-            await receipts.keep(work, receipt_of(published, passed, self.target, self._clock))
+            # Not by `new`: after a lost answer the server calls what was published here an old one.
+            if not await receipts.is_known(work.connection, receipt):
+                course_id, version, now = receipt.course_id, receipt.version, receipt.received_at
+                await enter(work, "course.published", course_id, version, actor=by, now=now)
+            await receipts.keep(work, receipt)
             crash_point("courseware.receipt.noted")
         log.info(
             "a course was published at its server",
@@ -156,7 +165,7 @@ class RemotePublisher:
         await asyncio.to_thread(self._server.withdraw, course_id, version, reason)
         now = self._clock.now()
         async with self._database.transaction() as work:
-            await catalogue.enter_withdrawal(work, course_id, version, actor=actor, now=now)
+            await enter(work, "course.withdrawn", course_id, version, actor=actor, now=now)
             await receipts.note_withdrawn(work, course_id, self.target, version, to_us(now))
             crash_point("courseware.withdrawal.noted")
 

@@ -29,6 +29,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         revision: the latest one; 0 = none yet.
         assigned_rubric: `id@version` that a person chose.
         refused: code of the error that keeps a report from being made.
+        not_reworded: code of the error that kept a model from being asked about the latest one.
         asked_us: since when a revision is wanted; None = none is.
     """
 
@@ -36,6 +37,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
     assigned_rubric: str | None = None
     refused: str | None = None
+    not_reworded: str | None = None
     asked_us: int | None = None
     journey_id: str | None = None
     started_us: int | None = None

@@ -31,6 +31,8 @@ report = Table(
     Column("revision", Integer, nullable=False),  # the latest; 0 = none yet
     Column("assigned_rubric", String(100)),  # `id@version`, by a person (`docs/rules.md 3`)
     Column("refused", String(64)),  # why there can be no report: an error's code
+    # Why no model reworded the latest revision, where it was not asked: an error's code.
+    Column("not_reworded", String(64)),
     Column("asked_us", BigInteger),  # since when a revision is wanted
     Column("journey_id", _Id),
     Column("started_us", BigInteger),

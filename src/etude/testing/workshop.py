@@ -19,6 +19,7 @@ from etude.clock import Clock, RandomIds, SystemClock
 from etude.courseware.publishers import publisher_for
 from etude.courseware.registering import Published
 from etude.jobs.claims import Claims
+from etude.people.records import HOST
 from etude.settings import Settings
 from etude.speech.audio import Pcm
 from etude.speech.synthesise import Speech
@@ -96,7 +97,7 @@ class Workshop:
 
     async def publish(self, course_id: str) -> Published:
         """Publish a course as an operator does."""
-        return await publication.publish(self.courses, self.publisher, course_id)
+        return await publication.publish(self.courses, self.publisher, course_id, HOST)
 
 
 def hummed(text: str, language: str, rate: float) -> Speech:

@@ -33,8 +33,6 @@ from etude.authoring.errors import (
 from etude.authoring.model.configured import model_author
 from etude.authoring.model.errors import (
     CourseRequestEmptyError,
-    PriceMissingError,
-    QuotaSpentError,
 )
 from etude.authoring.records import SoundFile
 from etude.authoring.voices import PromisedVoice
@@ -42,6 +40,7 @@ from etude.llm.errors import LlmAddressError, LlmNotInstalledError
 from etude.people.errors import CursorInvalidError
 from etude.people.paging import DEFAULT_LIMIT
 from etude.people.scopes import Scope
+from etude.people.spending.errors import MonthSpentError, PriceMissingError, QuotaSpentError
 from etude.store.errors import BlobMissing, StoreUnavailable
 from etude.web.auth import principal_of
 from etude.web.classroom_views import JobPage, JobView, NewClassroom, OutlineView, job_view
@@ -68,6 +67,7 @@ JobId = Annotated[str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$", descripti
             LlmNotInstalledError,
             PriceMissingError,
             QuotaSpentError,
+            MonthSpentError,
             LessonMaterialTooLittleError,
             LessonMaterialTooMuchError,
             LessonStepsMissingError,

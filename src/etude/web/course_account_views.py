@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from etude.authoring.model.accounts import Account
-from etude.authoring.model.ledger import Call
-from etude.authoring.model.spending import MICRO
 from etude.authoring.records import Problem
+from etude.people.spending.amounts import MICRO
+from etude.people.spending.ledger import Call
 
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

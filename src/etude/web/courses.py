@@ -33,8 +33,6 @@ from etude.authoring.model.configured import model_author
 from etude.authoring.model.errors import (
     CourseOptionUnavailableError,
     CourseRequestEmptyError,
-    PriceMissingError,
-    QuotaSpentError,
 )
 from etude.authoring.records import Course, CourseRequest, SoundFile
 from etude.authoring.voices import PromisedVoice
@@ -47,7 +45,9 @@ from etude.courseware.publishers import publisher_for
 from etude.courseware.publishing import CoursePublisher
 from etude.courseware.remote_errors import PublishCancelledError, PublishServerError
 from etude.llm.errors import LlmAddressError, LlmNotInstalledError
+from etude.people.records import Actor
 from etude.people.scopes import Scope
+from etude.people.spending.errors import MonthSpentError, PriceMissingError, QuotaSpentError
 from etude.store.errors import BlobMissing, StoreUnavailable
 from etude.web.auth import principal_of
 from etude.web.bodies import stream_body
@@ -120,6 +120,7 @@ async def add_recording(request: HttpRequest) -> RecordingView:
             LlmNotInstalledError,
             PriceMissingError,
             QuotaSpentError,
+            MonthSpentError,
             MaterialTooLittleError,
             MaterialTooMuchError,
             MaterialTwiceError,
@@ -360,7 +361,8 @@ async def show_readiness(request: HttpRequest, course_id: CourseId) -> Readiness
 async def publish_course(request: HttpRequest, course_id: CourseId) -> PublishedView:
     """Publish a course: freeze every module, pin them all; the same again is the same version."""
     services = services_of(request)
-    made = await publication.publish(courses_of(request), publisher_of(services), course_id)
+    by = Actor.of(principal_of(request))
+    made = await publication.publish(courses_of(request), publisher_of(services), course_id, by)
     return PublishedView(
         course_id=made.manifest.course_id,
         version=made.manifest.version,

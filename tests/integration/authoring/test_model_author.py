@@ -16,17 +16,13 @@ from etude.authoring.composition import known_authors
 from etude.authoring.courses import Courses
 from etude.authoring.errors import CourseVoiceMissingError
 from etude.authoring.material import Language, Material
-from etude.authoring.model import ledger
 from etude.authoring.model.asking import Desk as AskingDesk
 from etude.authoring.model.asking import Terms
 from etude.authoring.model.author import ModelAuthor
 from etude.authoring.model.errors import (
     CourseOptionUnavailableError,
     CourseRequestEmptyError,
-    PriceMissingError,
-    QuotaSpentError,
 )
-from etude.authoring.model.spending import Limit, Price
 from etude.authoring.publication import source_of
 from etude.authoring.records import RUN, Course, CourseRequest, SoundFile
 from etude.authoring.runs import CourseRuns
@@ -40,6 +36,10 @@ from etude.files import armed
 from etude.jobs.claims import Claims
 from etude.llm.chat import Endpoint
 from etude.llm.pictures import PictureEndpoint
+from etude.people.records import HOST
+from etude.people.spending import ledger
+from etude.people.spending.amounts import Limit, Price
+from etude.people.spending.errors import PriceMissingError, QuotaSpentError
 from etude.speech.audio import Pcm
 from etude.speech.synthesise import Speech as Sound
 from etude.store import Blobs, Database
@@ -205,7 +205,7 @@ def test_a_spoken_course_has_a_script_and_practice(
             legacy=desk.folder / "legacy",
             token="x" * 32,
         )
-        made = await publisher.publish(source_of(course))
+        made = await publisher.publish(source_of(course), HOST)
         assert len(made.manifest.modules) == 4
 
     run(go())
@@ -521,7 +521,7 @@ def test_cancel_in_mid_stream_closes_the_connection(
         course = await desk.planned()
         await desk.courses.start(course.course_id, without_audio=True)
         working = asyncio.create_task(desk.work())
-        await asyncio.to_thread(model.hung.acquire, timeout=60)
+        assert await asyncio.to_thread(model.hung.acquire, timeout=60)
         began = time.monotonic()
         await desk.courses.cancel(course.course_id)
         assert await asyncio.to_thread(model.left.acquire, timeout=30)

@@ -11,11 +11,11 @@ from sqlalchemy import select
 
 from etude.authoring.composition import course_runs
 from etude.authoring.records import RUN
-from etude.authoring.tables import authoring_call
 from etude.clock import RandomIds
 from etude.courseware.publishers import publisher_for
 from etude.jobs.claims import Claims
 from etude.people.scopes import Scope
+from etude.people.spending.tables import model_call
 from etude.settings import Settings
 from etude.store import Database
 from etude.testing import web
@@ -114,7 +114,7 @@ def test_a_course_is_asked_for_followed_and_accounted_for(
 
 async def _owners(site: Site) -> Any:
     async with site.database.read() as connection:
-        return list(await connection.execute(select(authoring_call.c.owner)))
+        return list(await connection.execute(select(model_call.c.owner)))
 
 
 def test_why_a_course_failed_is_told_by_path(database: Database, tmp_path: Path, run: Run) -> None:

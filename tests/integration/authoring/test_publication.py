@@ -14,13 +14,17 @@ from pydantic import SecretStr
 
 from etude.authoring import publication
 from etude.authoring.errors import CourseRunActiveError
+from etude.authoring.publication import FINISH_AFTER_S
 from etude.authoring.records import Course
 from etude.courseware.errors import PublishTokenMissingError
 from etude.courseware.registering import Published
 from etude.courseware.remote_errors import PublishCancelledError
+from etude.people.audit import list_audit
+from etude.people.records import HOST, Actor
 from etude.settings import Settings
 from etude.store import Database
 from etude.testing.clocks import ManualClock
+from etude.testing.waiting import within
 from etude.testing.workshop import Workshop
 
 Run = Callable[..., Any]
@@ -65,7 +69,7 @@ class Slow:
     async def readiness(self, _course: Any) -> Any:
         raise NotImplementedError
 
-    async def publish(self, _course: Any, _allowed: Any = None) -> Published:
+    async def publish(self, _course: Any, _by: Any, _allowed: Any = None) -> Published:
         self.begun.set()
         try:
             await asyncio.sleep(3600)
@@ -85,8 +89,8 @@ def test_a_long_publication_is_not_begun_twice(
 
     async def go() -> None:
         slow = Slow()
-        doing = asyncio.create_task(publication.publish(workshop.courses, slow, course_id))
-        await slow.begun.wait()
+        doing = asyncio.create_task(publication.publish(workshop.courses, slow, course_id, HOST))
+        await within(slow.begun.wait(), "the begin of the publication")
         first = bench.job_due_us()
         bench.clock.advance(100)
         async with asyncio.timeout(60):
@@ -105,6 +109,22 @@ def test_a_long_publication_is_not_begun_twice(
         assert (await workshop.publish(course_id)).manifest.version == 1
 
     bench.run(go())
+
+
+def test_the_worker_finishes_in_the_name_of_who_began(bench: Bench) -> None:
+    """The process that published died: the audit log says who asked, not who finished it."""
+    workshop, course_id = bench.workshop, bench.course.course_id
+    who = Actor(kind="staff", key=4, token_key=9)
+
+    async def go() -> list[tuple[Any, ...]]:
+        await workshop.courses.begin_publishing(course_id, who, FINISH_AFTER_S)
+        bench.clock.advance(FINISH_AFTER_S + 1)
+        await workshop.work()
+        async with bench.database.read() as connection:
+            entries = (await list_audit(connection)).items
+        return [(one.actor, one.action, one.subject) for one in entries]
+
+    assert bench.run(go()) == [(who, "course.published", ("manifest", 1))]
 
 
 def test_without_a_token_no_run_is_begun(bench: Bench) -> None:
@@ -138,7 +158,7 @@ def test_an_upload_that_hangs_is_cancelled(bench: Bench) -> None:
             await workshop.courses.cancel(bench.course.course_id)
             start_s = time.monotonic()
             with pytest.raises(PublishCancelledError):
-                await doing
+                await within(doing, "the end of the cancelled publication")
             return time.monotonic() - start_s
 
         try:

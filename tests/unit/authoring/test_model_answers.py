@@ -22,7 +22,13 @@ from etude.authoring.model.reading_framework import read_framework_answer
 from etude.authoring.model.script import Stage, read_actions
 from etude.authoring.model.script_gate import script_mistakes
 from etude.authoring.model.shapes import PictureBlock, QuizPlan, SlideText, TextBlock
-from etude.authoring.model.spending import (
+from etude.authoring.outline.drawing import PALETTES
+from etude.authoring.outline.module import agents_of, lesson_of
+from etude.authoring.outline.planning import plan
+from etude.authoring.reading import read_material
+from etude.authoring.samples import SAMPLES, sample
+from etude.classroom.actions import Discussion, Laser, Speech
+from etude.people.spending.amounts import (
     Limit,
     Price,
     Spent,
@@ -31,12 +37,6 @@ from etude.authoring.model.spending import (
     read_pairs,
     read_prices,
 )
-from etude.authoring.outline.drawing import PALETTES
-from etude.authoring.outline.module import agents_of, lesson_of
-from etude.authoring.outline.planning import plan
-from etude.authoring.reading import read_material
-from etude.authoring.samples import SAMPLES, sample
-from etude.classroom.actions import Discussion, Laser, Speech
 from etude.testing.fake_author import framework, outlines
 
 JSON = st.recursive(

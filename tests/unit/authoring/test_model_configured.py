@@ -6,8 +6,8 @@ import pytest
 from pydantic import SecretStr
 
 from etude.authoring.model.configured import terms_of
-from etude.authoring.model.spending import Limit
 from etude.llm.errors import LlmAddressError
+from etude.people.spending.amounts import Limit
 from etude.settings import SettingNotPairsError, Settings, load
 
 MODEL: Any = {"llm_url": "http://127.0.0.1:9/v1", "llm_model": "small"}

@@ -16,8 +16,6 @@ from etude.authoring.classrooms import repository
 from etude.authoring.classrooms.jobs import blob_owner, ledger_subject
 from etude.authoring.classrooms.records import MAKE, REMOVE, ClassroomJob, ClassroomRecord
 from etude.authoring.classrooms.tables import classroom_job, classroom_record
-from etude.authoring.model import ledger
-from etude.authoring.tables import authoring_call
 from etude.classroom.library import ClassroomLibrary
 from etude.classroom.loading import write_classroom
 from etude.clock import Clock, to_us
@@ -25,6 +23,8 @@ from etude.errors import EtudeError
 from etude.files import crash_point
 from etude.jobs import JobMissing, ask_again, cancel
 from etude.people.learner_data import ExportFile, LearnerData
+from etude.people.spending import ledger
+from etude.people.spending.tables import model_call
 from etude.store import Blobs, Database, UnitOfWork
 
 CONTEXT: Final = "classrooms"
@@ -52,7 +52,7 @@ def classrooms_data(clock: Clock, blobs: Blobs, folder: Path) -> LearnerData:
 
     return LearnerData(
         context=CONTEXT,
-        tables=(classroom_record, classroom_job, authoring_call),
+        tables=(classroom_record, classroom_job, model_call),
         export_learner=export,
         erase_learner=erase,
     )

@@ -5,9 +5,9 @@ from typing import Final
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from etude.authoring.model import ledger
 from etude.authoring.model.searching import Source
-from etude.authoring.model.spending import MICRO
+from etude.people.spending import ledger
+from etude.people.spending.amounts import MICRO
 
 SEARCH: Final = "search"
 """The stage under which searches stand in the ledger."""

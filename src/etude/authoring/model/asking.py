@@ -8,15 +8,20 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
 from typing import Final
 
 import msgspec
 
-from etude.authoring.model import ledger
-from etude.authoring.model.errors import CourseBudgetSpentError, PriceMissingError, QuotaSpentError
-from etude.authoring.model.ledger import Kept, Question
-from etude.authoring.model.spending import (
+from etude.authoring.model.errors import CourseBudgetSpentError
+from etude.authoring.seats import Seat
+from etude.clock import Clock
+from etude.errors import EtudeError
+from etude.files import crash_point
+from etude.llm.chat import Chat, Endpoint, Message, Request
+from etude.llm.errors import LlmError, LlmThrottledError, LlmTimeoutError
+from etude.llm.pictures import PictureEndpoint
+from etude.people.spending import ledger, terms
+from etude.people.spending.amounts import (
     MICRO,
     Limit,
     Price,
@@ -25,13 +30,7 @@ from etude.authoring.model.spending import (
     prompt_tokens,
     tokens_of,
 )
-from etude.authoring.seats import Seat
-from etude.clock import Clock
-from etude.errors import EtudeError
-from etude.files import crash_point
-from etude.llm.chat import Chat, Endpoint, Message, Request
-from etude.llm.errors import LlmError, LlmThrottledError, LlmTimeoutError
-from etude.llm.pictures import PictureEndpoint
+from etude.people.spending.ledger import Kept, Question
 from etude.store import Database, UnitOfWork
 
 FIRST_PAUSE_S: Final = 1.0
@@ -44,22 +43,19 @@ _DETERMINED: Final = frozenset({"cut_off_content_filter"})
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """On what terms an installation asks: where, which models, for how much.
+class Terms(terms.Terms, frozen=True, kw_only=True):
+    """On what terms an installation asks for courses: where, which models, for how much.
 
     Attributes:
         models: by stage (`scene:quiz`, `scene`, …); every other stage has the endpoint's.
         budget: of one run.
-        quota: of one owner, a day (UTC).
         search_url: a SearXNG server; None = no searches.
         pictures: None = diagrams by rule alone.
     """
 
     endpoint: Endpoint
     models: Mapping[str, str] = {}
-    prices: Mapping[str, Price] = {}
     budget: Limit = Limit()
-    quota: Limit = Limit()
     search_url: str | None = None
     pictures: PictureEndpoint | None = None
 
@@ -68,16 +64,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         family = stage.partition(":")[0]
         return self.models.get(stage) or self.models.get(family) or self.endpoint.model
 
-    def price_of(self, model: str) -> Price | None:
-        """Return what a model costs; None if nobody said.
-
-        Raises:
-            PriceMissingError: and there is a limit in money.
-        """
-        price = self.prices.get(model)
-        if price is None and (self.budget.micro is not None or self.quota.micro is not None):
-            raise PriceMissingError(model=model)
-        return price
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """All that bounds spending."""
+        return (*super().limits, self.budget)
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,7 +231,7 @@ class Asking:
 
     async def _require_room(self, work: UnitOfWork, question: Question) -> None:
         tokens, micro = question.most.all, question.cost_micro or 0
-        await ledger.one_at_a_time(work, self._seat.owner)
+        await terms.hold_room(work, self.terms, self._seat.owner)
         spent = await ledger.spent_by_run(work.connection, self._seat.run_id)
         budget = self.terms.budget
         if unit := budget.exceeded(spent, tokens, micro):
@@ -316,16 +306,9 @@ def pause_before_next(attempt: int, error: EtudeError) -> float | None:
 async def require_quota(
     work: UnitOfWork, desk: Desk, owner: str, tokens: int = 1, micro: int = 0
 ) -> None:
-    """Raise `QuotaSpentError` if an owner's day does not have so much left."""
+    """Raise `QuotaSpentError` if an owner's day, or the month, does not have so much left."""
     now = desk.clock.now()
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    spent = await ledger.spent_by_owner(work.connection, owner, midnight)
-    quota = desk.terms.quota
-    if unit := quota.exceeded(spent, tokens, micro):
-        left = midnight + timedelta(days=1) - now
-        raise QuotaSpentError(
-            unit=unit, limit=quota.said(unit), retry_after_s=max(1, int(left.total_seconds()))
-        )
+    await terms.require_room(work.connection, desk.terms, owner, now, tokens, micro)
 
 
 def _micro(price: Price | None, tokens: Tokens, pictures: int = 0) -> int | None:

@@ -18,7 +18,7 @@ from etude.authoring.classrooms.records import LessonOutline, LessonRequest, Ste
 from etude.authoring.errors import CourseVoiceMissingError
 from etude.authoring.framework import CourseFramework
 from etude.authoring.material import Language
-from etude.authoring.model import ledger, prompts
+from etude.authoring.model import prompts
 from etude.authoring.model.accounts import SEARCH
 from etude.authoring.model.answers import by_contract, fenced
 from etude.authoring.model.asking import Asking, Desk, require_quota
@@ -37,6 +37,7 @@ from etude.authoring.wording import language_of
 from etude.classroom.library import Draft
 from etude.classroom.model import Classroom
 from etude.llm.chat import Chat
+from etude.people.spending import ledger
 from etude.store import Blobs
 
 FRAMEWORK_TOKENS: Final = 16_000

@@ -1,16 +1,16 @@
 """The model author as an installation's settings describe it."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from etude.authoring.authors import Voice
 from etude.authoring.model.asking import Desk, Terms
 from etude.authoring.model.author import ModelAuthor
-from etude.authoring.model.spending import Price, read_limit, read_pairs, read_prices
 from etude.clock import Clock
 from etude.llm.chat import Endpoint
 from etude.llm.errors import LlmAddressError
 from etude.llm.pictures import PictureEndpoint
+from etude.people.spending.amounts import read_limit, read_pairs
+from etude.people.spending.terms import spending_terms
 from etude.settings import Settings
 from etude.speech.audio import duration_ms
 from etude.store import Blobs, Database
@@ -39,7 +39,7 @@ def terms_of(settings: Settings) -> Terms:
     if settings.llm_url is None or settings.llm_model is None:
         raise LlmAddressError(reason="ETUDE_LLM_URL or ETUDE_LLM_MODEL is not set")
     key = None if settings.llm_key is None else settings.llm_key.get_secret_value()
-    prices: Mapping[str, Price] = read_prices(settings.llm_prices or "")
+    spending = spending_terms(settings)
     return Terms(
         endpoint=Endpoint(
             url=settings.llm_url,
@@ -49,9 +49,10 @@ def terms_of(settings: Settings) -> Terms:
             silence_s=SILENCE_S,
         ),
         models=read_pairs(settings.llm_models or ""),
-        prices=prices,
+        prices=spending.prices,
         budget=read_limit(settings.course_budget),
-        quota=read_limit(settings.llm_quota),
+        quota=spending.quota,
+        month=spending.month,
         search_url=settings.search_url,
         pictures=_pictures(settings),
     )

@@ -1,6 +1,6 @@
 """What can go wrong when a model writes a course. Messages: `i18n/*/model.toml`."""
 
-from etude.errors import ConflictError, InvalidError, ThrottledError, UnavailableError
+from etude.errors import ConflictError, InvalidError, UnavailableError
 
 
 class CourseRequestEmptyError(InvalidError):
@@ -31,18 +31,6 @@ class CourseBudgetSpentError(ConflictError):
     """The next question could cost more than what is left of the run's budget: it is not asked."""
 
     code = "COURSE_BUDGET_SPENT"
-
-
-class QuotaSpentError(ThrottledError):
-    """The next question could cost more than what is left of the owner's day: it is not asked."""
-
-    code = "QUOTA_SPENT"
-
-
-class PriceMissingError(ConflictError):
-    """A limit in money is set, and nobody said what a model costs."""
-
-    code = "PRICE_MISSING"
 
 
 class SearchFailedError(UnavailableError):

@@ -19,6 +19,7 @@ from etude.classroom.loading import classroom_from
 from etude.clock import SystemClock
 from etude.courseware.gates import ContinuityRef, CourseSource
 from etude.courseware.publishing import Publisher
+from etude.people.records import HOST
 from etude.store import Database, upgrade
 from etude.testing.courseware import document, lay_out, module
 
@@ -135,10 +136,10 @@ async def _publish_twice(root: Path, modules: int) -> dict[str, Any]:
             token="x" * 32,
         )
         start_s = time.perf_counter()
-        first = await publisher.publish(source)
+        first = await publisher.publish(source, HOST)
         first_s = time.perf_counter() - start_s
         start_s = time.perf_counter()
-        second = await publisher.publish(source)
+        second = await publisher.publish(source, HOST)
         unchanged_s = time.perf_counter() - start_s
     return {
         "first_s": round(first_s, 3),

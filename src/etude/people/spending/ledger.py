@@ -18,16 +18,31 @@ import msgspec
 from sqlalchemy import Row, and_, delete, func, insert, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from etude.authoring.model.spending import Spent, Tokens
-from etude.authoring.seats import Seat
-from etude.authoring.tables import authoring_call
 from etude.clock import from_us, to_us
+from etude.people.spending.amounts import Spent, Tokens
+from etude.people.spending.tables import model_call
 from etude.store import UnitOfWork
 
-_c: Final = authoring_call.c
+_c: Final = model_call.c
 MOST_CALLS: Final = 1000
 MOST_ANSWERS_BYTES: Final = 16 << 20
 State = Literal["asked", "answered", "failed"]
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a call stands in the ledger.
+
+    Attributes:
+        subject: whose work it is: `course:<key>`, `session:<key>`.
+        run_id: of the run, the same after a kill; empty where there are no runs.
+        part: the index of a module; -1 where there is none.
+        owner: whose quota is drawn on.
+    """
+
+    subject: str
+    run_id: str
+    part: int
+    owner: str
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,19 +106,19 @@ async def one_at_a_time(work: UnitOfWork, owner: str) -> None:
     """Let one process at a time look at an owner's spending and add to it, until the commit."""
     if work.database.dialect == "postgresql":  # SQLite has one writer anyway
         statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
-        await work.connection.execute(statement, {"name": f"authoring.owner:{owner}"})
+        await work.connection.execute(statement, {"name": f"people.spending:{owner}"})
 
 
-async def kept(connection: AsyncConnection, seat: Seat, stage: str, sha: str) -> Kept | None:
+async def kept(connection: AsyncConnection, place: Place, stage: str, sha: str) -> Kept | None:
     """Return the recorded answer to a question, if it may serve."""
     same = and_(
-        _c.subject == seat.subject,
-        _c.part == seat.part,
+        _c.subject == place.subject,
+        _c.part == place.part,
         _c.stage == stage,
         _c.asked_sha256 == sha,
         _c.state == "answered",
     )
-    may = or_(_c.run_id == seat.run_id, and_(_c.accepted, ~_c.retired))
+    may = or_(_c.run_id == place.run_id, and_(_c.accepted, ~_c.retired))
     wanted = select(_c.call_key, _c.answer, _c.accepted).where(same, may)
     row = (await connection.execute(wanted.order_by(_c.call_key.desc()).limit(1))).first()
     if row is None:
@@ -111,17 +126,17 @@ async def kept(connection: AsyncConnection, seat: Seat, stage: str, sha: str) ->
     return Kept(call_key=row.call_key, answer=row.answer, accepted=row.accepted)
 
 
-async def begin(work: UnitOfWork, seat: Seat, question: Question, now: datetime) -> int:
+async def begin(work: UnitOfWork, place: Place, question: Question, now: datetime) -> int:
     """Write down a call that is about to be made; return its key."""
     row = {
-        "subject": seat.subject, "run_id": seat.run_id, "part": seat.part, "owner": seat.owner,
+        "subject": place.subject, "run_id": place.run_id, "part": place.part, "owner": place.owner,
         "stage": question.stage, "attempt": question.attempt,
         "asked_sha256": question.asked_sha256, "model": question.model[:200], "state": "asked",
         "accepted": False, "retired": False, "prompt_tokens": question.most.prompt,
         "completion_tokens": question.most.completion, "estimated": True,
         "cost_micro": question.cost_micro, "asked_us": to_us(now),
     }  # fmt: skip
-    made = insert(authoring_call).values(row).returning(_c.call_key)
+    made = insert(model_call).values(row).returning(_c.call_key)
     return int((await work.connection.execute(made)).scalar_one())
 
 
@@ -136,9 +151,9 @@ async def end(  # noqa: PLR0913 - columns
     answer: bytes | None = None,
     error_code: str | None = None,
 ) -> None:
-    """Write down how a call ended: with an answer, or an error's code."""
+    """Write down how a call ended: with an answer, kept or not, or an error's code."""
     values = {
-        "state": "failed" if answer is None else "answered",
+        "state": "answered" if error_code is None else "failed",
         "answer": answer,
         "error_code": error_code,
         "prompt_tokens": tokens.prompt,
@@ -147,25 +162,25 @@ async def end(  # noqa: PLR0913 - columns
         "cost_micro": cost_micro,
         "ended_us": to_us(now),
     }
-    changed = update(authoring_call).where(_c.call_key == call_key).values(values)
+    changed = update(model_call).where(_c.call_key == call_key).values(values)
     await work.connection.execute(changed)
 
 
 async def accept(work: UnitOfWork, call_key: int) -> None:
     """Note that an answer passed every check."""
-    changed = update(authoring_call).where(_c.call_key == call_key).values(accepted=True)
+    changed = update(model_call).where(_c.call_key == call_key).values(accepted=True)
     await work.connection.execute(changed)
 
 
 async def retire(work: UnitOfWork, subject: str, parts: Sequence[int]) -> None:
     """Let answers serve no later run: somebody asked for other ones."""
     mine = and_(_c.subject == subject, _c.part.in_(parts))
-    await work.connection.execute(update(authoring_call).where(mine).values(retired=True))
+    await work.connection.execute(update(model_call).where(mine).values(retired=True))
 
 
 async def erase(work: UnitOfWork, subject: str) -> None:
     """Remove everything that was asked and answered for a subject."""
-    await work.connection.execute(delete(authoring_call).where(_c.subject == subject))
+    await work.connection.execute(delete(model_call).where(_c.subject == subject))
 
 
 async def spent_by_run(connection: AsyncConnection, run_id: str) -> Spent:
@@ -176,6 +191,11 @@ async def spent_by_run(connection: AsyncConnection, run_id: str) -> Spent:
 async def spent_by_owner(connection: AsyncConnection, owner: str, since: datetime) -> Spent:
     """Return what an owner has spent since a moment, on whatever it was."""
     return await _spent(connection, and_(_c.owner == owner, _c.asked_us >= to_us(since)))
+
+
+async def spent_since(connection: AsyncConnection, since: datetime) -> Spent:
+    """Return what everybody has spent since a moment."""
+    return await _spent(connection, _c.asked_us >= to_us(since))
 
 
 async def _spent(connection: AsyncConnection, which: Any) -> Spent:  # noqa: ANN401 - a condition

@@ -1,0 +1,1 @@
+"""What is spent on models, in whose name, and how much may be."""
