@@ -21,6 +21,8 @@ from etude.courseware.publishing import Publisher
 from etude.courseware.remote_errors import PublishCancelledError
 from etude.courseware.sending import RemotePublisher
 from etude.files import armed
+from etude.people.audit import list_audit
+from etude.people.records import HOST, Actor
 from etude.settings import Settings
 from etude.store import Database
 from etude.testing.clocks import ManualClock
@@ -38,6 +40,9 @@ TOKEN = "t" * 32
 def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     with Nursery(tmp_path_factory.mktemp("nursery")) as running:
         yield running
+
+
+LI = Actor(kind="staff", key=7, token_key=3)
 
 
 class Maker:
@@ -60,7 +65,14 @@ class Maker:
         return publisher_for(self.settings(token), self.database, self.clock)
 
     def publish(self, source: CourseSource) -> Any:
-        return self.run(self.publisher().publish(source))
+        return self.run(self.publisher().publish(source, LI))
+
+    def entered(self) -> list[tuple[Any, ...]]:
+        async def read() -> Any:
+            async with self.database.read() as connection:
+                return (await list_audit(connection)).items
+
+        return [(one.actor, one.action, one.subject, one.detail) for one in self.run(read())]
 
     def receipt(self) -> Any:
         async def read() -> Any:
@@ -110,6 +122,17 @@ def test_published_and_noted(maker: Maker) -> None:
     ]
 
 
+def test_who_published_which_version(maker: Maker) -> None:
+    """Each new version stands once in the audit log, as published by whoever asked for it."""
+    source = course(maker.classrooms)
+    maker.publish(source)
+    maker.publish(source)
+    told = {"course": "harbour"}
+    assert maker.entered() == [(LI, "course.published", ("manifest", 1), told)]
+    maker.publish(msgspec.structs.replace(source, title="The harbour, again"))
+    assert maker.entered()[1:] == [(LI, "course.published", ("manifest", 2), told)]
+
+
 def test_only_what_changed_moves(maker: Maker) -> None:
     """A module that changed gets a version, its neighbours keep theirs."""
     source = course(maker.classrooms)
@@ -142,7 +165,7 @@ def test_no_token_no_publication(maker: Maker) -> None:
     """Without a usable token nothing is looked at or asked, and readiness says so alone."""
     source = course(maker.classrooms)
     publisher = maker.publisher("short")
-    for act in (publisher.publish(source), _required(publisher)):
+    for act in (publisher.publish(source, HOST), _required(publisher)):
         with pytest.raises(PublishTokenMissingError):
             maker.run(act)
     ready = maker.run(publisher.readiness(source))
@@ -174,6 +197,6 @@ def test_cancelled_before_its_end(maker: Maker) -> None:
         raise PublishCancelledError
 
     with pytest.raises(PublishCancelledError):
-        maker.run(maker.publisher().publish(source, not_allowed))
-    assert maker.receipt() is None
+        maker.run(maker.publisher().publish(source, HOST, not_allowed))
+    assert (maker.receipt(), maker.entered()) == (None, [])
     assert maker.publish(source).manifest.version == 1

@@ -63,7 +63,7 @@ class Works:
         )
 
     def publish(self, source: CourseSource) -> Any:
-        return self.run(self.publisher().publish(source))
+        return self.run(self.publisher().publish(source, HOST))
 
     def failures(self, source: CourseSource) -> list[tuple[int, str]]:
         with pytest.raises(PublishRefusedError) as caught:
@@ -243,7 +243,7 @@ def test_without_a_token_nothing_is_published(works: Works) -> None:
     """A missing or short token refuses, locally too."""
     for token in ("", "short"):
         with pytest.raises(PublishTokenMissingError):
-            works.run(works.publisher(token).publish(course(works.classrooms)))
+            works.run(works.publisher(token).publish(course(works.classrooms), HOST))
 
 
 def _bundle_of(works: Works, courseware_id: str) -> Path:
@@ -333,7 +333,7 @@ def test_a_file_that_goes_meanwhile_is_told(works: Works) -> None:
         token=TOKEN,
     )
     with pytest.raises(SourceChangedError):
-        works.run(publisher.publish(source))
+        works.run(publisher.publish(source, HOST))
     assert works.rows() == 0
 
 

@@ -14,8 +14,11 @@ from etude.clock import SystemClock
 from etude.courseware import registry
 from etude.courseware.gates import CourseSource
 from etude.courseware.publishing import Publisher
+from etude.people.audit import list_audit
+from etude.people.records import HOST
 from etude.store import Blobs, Database
 from etude.testing.courseware import course
+from etude.testing.waiting import run_bounded
 
 Run = Callable[..., Any]
 SCRIPT = """
@@ -24,6 +27,7 @@ from pathlib import Path
 from etude.clock import SystemClock
 from etude.courseware.publishing import Publisher
 from etude.files import arm_from_environment
+from etude.people.records import HOST
 from etude.store import Database
 from etude.testing.courseware import course
 
@@ -33,7 +37,7 @@ async def publish(root, url):
             classrooms=root / "classrooms", legacy=root / "older")
         source = course(root / "classrooms")
         arm_from_environment()
-        await publisher.publish(source)
+        await publisher.publish(source, HOST)
 
 asyncio.run(publish(Path(sys.argv[1]), sys.argv[2]))
 """
@@ -50,7 +54,7 @@ BEFORE = (
 
 
 def killed(root: Path, url: str, point: str) -> None:
-    done = subprocess.run(  # noqa: S603 - our own interpreter
+    done = run_bounded(
         [sys.executable, "-c", SCRIPT, str(root), url],
         env=os.environ | {"ETUDE_CRASH_AT": point},
         stdout=subprocess.DEVNULL,
@@ -59,12 +63,13 @@ def killed(root: Path, url: str, point: str) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
-async def state(url: str) -> tuple[int, int]:
-    """Return how many manifests and versions there are."""
+async def state(url: str) -> tuple[int, int, int]:
+    """Return how many manifests, versions and audit entries there are."""
     async with await Database.open(url) as database, database.read() as connection:
         manifests = await registry.newest_manifests(connection)
         versions = [await registry.version(connection, f"cw_harbour_{n}", 1) for n in (0, 1)]
-        return len(manifests), sum(one is not None for one in versions)
+        entries = (await list_audit(connection)).items
+        return len(manifests), sum(one is not None for one in versions), len(entries)
 
 
 async def publish(root: Path, url: str, source: CourseSource) -> Any:
@@ -77,7 +82,7 @@ async def publish(root: Path, url: str, source: CourseSource) -> Any:
             legacy=root / "older",
             token="t" * 32,
         )
-        published = await publisher.publish(source)
+        published = await publisher.publish(source, HOST)
         async with database.read() as connection:
             for module in published.manifest.modules:
                 row = await registry.version(connection, module.courseware_id, 1)
@@ -91,7 +96,7 @@ async def publish(root: Path, url: str, source: CourseSource) -> Any:
 def test_killed_before_the_commit(run: Run, tmp_path: Path, sqlite_url: str, point: str) -> None:
     """Nothing is visible; publishing again makes version 1 of all, and leaves no bytes over."""
     killed(tmp_path, sqlite_url, point)
-    assert run(state(sqlite_url)) == (0, 0)
+    assert run(state(sqlite_url)) == (0, 0, 0)
     source = course(tmp_path / "classrooms")
     published, orphans = run(publish(tmp_path, sqlite_url, source))
     assert (published.manifest.version, orphans) == (1, 0)
@@ -100,7 +105,7 @@ def test_killed_before_the_commit(run: Run, tmp_path: Path, sqlite_url: str, poi
 def test_killed_after_the_commit(run: Run, tmp_path: Path, sqlite_url: str) -> None:
     """The course is published, whole; publishing again finds it."""
     killed(tmp_path, sqlite_url, "store.transaction.committed")
-    assert run(state(sqlite_url)) == (1, 2)
+    assert run(state(sqlite_url)) == (1, 2, 1)
     published, _ = run(publish(tmp_path, sqlite_url, course(tmp_path / "classrooms")))
     assert not published.new
     assert [one.index for one in published.manifest.modules] == [0, 1]

@@ -89,7 +89,7 @@ class School:
         )
 
     def publish(self, source: CourseSource, **how: Any) -> Any:
-        return self.run(self.publisher(**how).publish(source))
+        return self.run(self.publisher(**how).publish(source, HOST))
 
     def refused(self, source: CourseSource, error: type[EtudeError], **how: Any) -> Any:
         with pytest.raises(error) as caught:
@@ -297,7 +297,10 @@ def _settle(done: Callable[[], bool]) -> None:
 
 
 def test_a_lost_answer(school: School) -> None:
-    """The server published and its answer was lost: nothing is noted; again, the same version."""
+    """The server published and its answer was lost: nothing is noted; again, the same version.
+
+    Both audit logs have it once.
+    """
     school.start()
     source = course(school.classrooms)
 
@@ -315,6 +318,22 @@ def test_a_lost_answer(school: School) -> None:
     again = school.publish(source)
     assert (again.new, again.manifest.version) == (False, 1)
     assert school.versions() == [1]
+    entries = school.get("/api/v1/audit").json()["items"]
+    published = [one for one in entries if one["action"] == "course.published"]
+    assert [(one["actor"]["kind"], one["subject"]["key"]) for one in published] == [
+        ("publisher", 1)
+    ]
+
+    async def here() -> Any:
+        async with school.database.read() as connection:
+            return (await list_audit(connection)).items
+
+    (entry,) = school.run(here())
+    assert (entry.actor, entry.action, entry.subject) == (
+        HOST,
+        "course.published",
+        ("manifest", 1),
+    )
 
 
 def test_a_server_that_is_full(school: School) -> None:
@@ -505,7 +524,7 @@ def test_a_withdrawal_reaches_the_server(school: School) -> None:
         async with school.database.read() as connection:
             return [one.action for one in (await list_audit(connection)).items]
 
-    assert school.run(here()) == ["course.withdrawn"] * 2
+    assert school.run(here()) == ["course.published", *["course.withdrawn"] * 2]
     again = school.publish(source)
     assert (again.new, again.manifest.version) == (True, 2)
     with pytest.raises(CourseUnpublishedError):

@@ -9,6 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from etude.courseware.publishing import Publisher
+from etude.people.records import HOST
 from etude.people.scopes import Scope
 from etude.settings import Settings
 from etude.store import Database
@@ -41,7 +42,7 @@ class Site:
             legacy=chosen.course_manifests,
             token="t" * 32,
         )
-        run(publisher.publish(course(chosen.classrooms)))
+        run(publisher.publish(course(chosen.classrooms), HOST))
 
     def ask(self, act: Callable[[httpx2.AsyncClient], Any], *scopes: Scope) -> Any:
         async def asked() -> Any:

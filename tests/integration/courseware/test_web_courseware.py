@@ -9,6 +9,7 @@ import pytest
 from etude.courseware.bundle import Bundle
 from etude.courseware.checking import check_bundle
 from etude.courseware.publishing import Publisher
+from etude.people.records import HOST
 from etude.people.scopes import Scope
 from etude.store import Database
 from etude.testing.courseware import course
@@ -35,7 +36,7 @@ class Site:
         )
 
     def publish(self) -> Any:
-        return self.run(self.publisher.publish(course(self.services.settings.classrooms)))
+        return self.run(self.publisher.publish(course(self.services.settings.classrooms), HOST))
 
     def ask(self, path: str, method: str = "GET", **options: Any) -> Any:
         token = options.pop("token", None)
