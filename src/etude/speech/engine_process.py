@@ -59,7 +59,10 @@ class EngineProcess:
                 body = None
         if body is None:
             return worker_failed("hung" if self._expired else "crashed")
-        return self._decoder.decode(body)
+        try:
+            return self._decoder.decode(body)
+        except msgspec.MsgspecError:  # half an answer, or another version's
+            return worker_failed("crashed")
 
     @contextlib.contextmanager
     def _watched(self, limit_s: float) -> Iterator[None]:

@@ -5,9 +5,11 @@ the sound, whoever crashes or takes too much memory is replaced; the one request
 with `SpeechWorkerError`, the others never notice. How to use it: `engines`.
 """
 
+import contextlib
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import IntEnum
@@ -270,7 +272,9 @@ class SpeechPool:
             self._replaced += replaced
         if isinstance(answer, Failed):
             job.future.set_exception(answer.error())
-        elif not isinstance(answer, Ready):
+        elif isinstance(answer, Ready):  # to a request: whoever asked may not wait for ever
+            job.future.set_exception(SpeechWorkerError(reason="crashed"))
+        else:
             job.future.set_result(answer.value)
 
 
@@ -304,7 +308,7 @@ class _Worker:
             self._process.end()
 
     def _run(self) -> None:
-        self._ready()
+        self._warm()
         while (job := self._pool.next_job()) is not None:
             answer = self._answer(job.request)
             gone = isinstance(answer, Failed) and answer.code == SpeechWorkerError.code
@@ -314,13 +318,36 @@ class _Worker:
                 answer = Failed(SpeechClosedError.code, {})
             self._pool.finish(job, answer, replaced=gone and not self._stopped)
             if gone:
-                self._ready()
+                self._warm()
+
+    def _warm(self) -> None:
+        """Have the process ready before it is asked; whoever asks learns why there is none."""
+        with self._outlived():
+            self._ready()
 
     def _answer(self, request: Request) -> Answer:
-        process = self._ready()
-        if process is None:
-            return worker_failed("start")
-        return process.ask(request, time_limit_s(request, self._limits))
+        answer = worker_failed("start")
+        with self._outlived():
+            process = self._ready()
+            if process is not None:
+                answer = worker_failed("crashed")
+                return process.ask(request, time_limit_s(request, self._limits))
+        return answer
+
+    @contextlib.contextmanager
+    def _outlived(self) -> Iterator[None]:
+        """Go on whatever goes wrong: the system may have no room for a process or a thread."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - without this thread all who ask wait for ever
+            self._rest()
+            self._drop(None)
+            _log.warning(
+                "a speech engine cannot be used",
+                action="speech.unusable",
+                worker=self._name,
+                error=type(error).__name__,
+            )
 
     def _ready(self) -> "EngineProcess | None":
         """Return the process, started if there is none; None = it cannot be started now."""
@@ -337,11 +364,15 @@ class _Worker:
         if process.begin(self._begin, self._limits.start_s):
             self._failures = 0
             return process
-        self._failures += 1
-        pause_s = min(2.0 ** (self._failures - 1), _LONGEST_PAUSE_S)
-        self._resting_until_s = time.monotonic() + pause_s
+        self._rest()
         self._drop(None)
         return None
+
+    def _rest(self) -> None:
+        """Start no process for a while, longer from time to time."""
+        self._failures += 1
+        pause_s = min(2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE_S)
+        self._resting_until_s = time.monotonic() + pause_s
 
     def _drop(self, answer: Answer | None) -> None:
         with self._lock:
