@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import aiomqtt
 
-from etude.testing.server import free_port
+from etude.testing.ports import free_port
 
 DEADLINE_S: Final = 60.0
 _PLACES: Final = ("/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto")

@@ -24,10 +24,16 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from etude.store.migrations import upgrade
+from etude.testing.waiting import StuckError
 
 _USER: Final = "postgres"
 _DEBIAN: Final = Path("/usr/lib/postgresql")
 _TEMPLATE: Final = "etude_template"
+LOCK_S: Final = 120.0
+"""Whoever holds a lock makes a template, or starts a server: seconds, on a crowded machine more."""
+STATEMENT_S: Final = 60.0
+STOP_S: Final = 30.0
+_PROGRAM_S: Final = 120.0
 # Ends the server when the process that asked for it is gone, however that one died.
 _WATCHER: Final = """
 import os, signal, shutil, sys, time
@@ -40,12 +46,19 @@ def alive(process):
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    return True
+    # Ended, and not waited for by whoever took it over: where process 1 waits for nobody.
+    try:
+        with open(f"/proc/{process}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 while alive(owner) and alive(server):
     time.sleep(0.5)
-if alive(server):
-    os.kill(server, signal.SIGINT)
-    while alive(server):
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+    if alive(server):
+        os.kill(server, number)
+    until = time.monotonic() + 30
+    while alive(server) and time.monotonic() < until:
         time.sleep(0.1)
 shutil.rmtree(folder, ignore_errors=True)
 """
@@ -101,6 +114,7 @@ class PostgresServer:
         subprocess.run(  # noqa: S603 - our own interpreter and script
             [sys.executable, "-I", "-c", _WATCHER, str(owner_pid), str(self.pid()), self.folder],
             check=True,
+            timeout=_PROGRAM_S,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -109,11 +123,10 @@ class PostgresServer:
         """Stop the server if it runs, wait for its end, remove its folder."""
         pid = self.pid()
         if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
-                while True:
-                    os.kill(pid, 0)
-                    time.sleep(0.02)
+            # Fast, then as after a crash, then by the system: a stop must not wait for a session.
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+                if _ended(pid, number):
+                    break
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, programs: Path, program: str, *arguments: str) -> None:
@@ -125,12 +138,33 @@ class PostgresServer:
             subprocess.run(  # noqa: S603 - the system's own programs, found above
                 [programs / program, *arguments],
                 check=True,
+                timeout=_PROGRAM_S,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=output,  # a file: the server keeps it open, a pipe would never end
                 stderr=output,
                 **identity,
             )
+
+
+def _ended(pid: int, number: signal.Signals) -> bool:
+    """Signal a server that is no child of ours; return whether it is gone soon after."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+    until_s = time.monotonic() + STOP_S
+    while _runs(pid):
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _runs(pid: int) -> bool:
+    """Say whether a process is there and has not ended: nobody may have waited for its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def find_programs() -> Path:
@@ -212,8 +246,21 @@ class TemplateDatabases:
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:
         with (self._folder / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            until_s = time.monotonic() + LOCK_S
+            while not _taken(lock.fileno()):
+                if time.monotonic() > until_s:
+                    held = f"not within {LOCK_S:.0f} s: {lock.name}, held by another test process"
+                    raise StuckError(held)
+                time.sleep(0.02)
             yield
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _with_database(url: str, name: str) -> str:
@@ -221,8 +268,8 @@ def _with_database(url: str, name: str) -> str:
 
 
 async def _execute(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url)
+    connection = await asyncpg.connect(url, timeout=STATEMENT_S)
     try:
-        await connection.execute(statement)
+        await connection.execute(statement, timeout=STATEMENT_S)
     finally:
-        await connection.close()
+        await connection.close(timeout=STATEMENT_S)

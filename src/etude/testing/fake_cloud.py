@@ -20,6 +20,7 @@ import msgspec
 
 from etude.events.canonical import same_content
 from etude.events.ndjson import LineError, scan_line, split_lines
+from etude.testing.waiting import joined
 
 NAMED_ERRORS: Final = 20
 
@@ -92,13 +93,15 @@ class FakeCloud:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
-            thread.join()
+            joined(thread)
             server.server_close()
 
     def answer(self, method: str, path: str, request: "httpx2.Request | _Received") -> Answer:

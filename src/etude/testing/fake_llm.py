@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
+from etude.testing.waiting import joined
+
 _CHAT: Final = "/v1/chat/completions"
 _CHUNK: Final = "chat.completion.chunk"
 _BLOCK: Final = b" " * 65536
@@ -144,14 +146,16 @@ class FakeModel:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}/v1"
         finally:
             self._stopped.set()
             server.shutdown()
-            thread.join()
+            joined(thread)
             server.server_close()
 
     def take(self, asked: Asked) -> Part:

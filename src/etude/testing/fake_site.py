@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from etude.testing.waiting import joined
+
 Answer = tuple[int, bytes]
 PNG: Final = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -51,13 +53,15 @@ class FakeSite:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
-            thread.join()
+            joined(thread)
             server.server_close()
 
 

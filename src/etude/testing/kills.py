@@ -26,8 +26,10 @@ from etude.testing import builders
 from etude.testing.installation import Installation
 from etude.testing.nursery import ForkedProcess, Nursery
 from etude.testing.outbox_process import ENDED
+from etude.testing.ports import free_port
 from etude.testing.school import body, event
-from etude.testing.server import DEADLINE_S, free_port
+from etude.testing.server import DEADLINE_S
+from etude.testing.waiting import joined
 
 UPLOADERS: Final = 3
 NDJSON: Final = {"Content-Type": "application/x-ndjson"}
@@ -217,7 +219,7 @@ def kill_server(server: KillableServer, seed: int) -> Figures:
     figures = Figures(kills=1)
     for one in uploads:
         one.stop.set()
-        one.join(DEADLINE_S)
+        joined(one)
         assert one.fault is None, one.fault  # noqa: S101 - the trial's own claim
     server.start()
     for one in uploads:
@@ -299,7 +301,10 @@ def _killed_once(
         "etude.testing.outbox_process", str(root), server.url, environment=environment
     )
     if not at_a_point:
+        until_s = time.monotonic() + DEADLINE_S
         while outbox.running() and not any(root.glob("*/state.json")):
+            if time.monotonic() > until_s:
+                raise TimeoutError(outbox.log_text())
             time.sleep(0.001)  # the first acknowledgement: from here on there is something to harm
         time.sleep(pause_s)
         outbox.kill()

@@ -10,6 +10,7 @@ that runs what `python -m MODULE` would run, and can be killed with `kill -9` at
 """
 
 import contextlib
+import faulthandler
 import importlib
 import json
 import os
@@ -23,6 +24,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 DEADLINE_S: Final = 60.0
+_DYING_S: Final = 5.0
 _IMPORTED: Final = (
     "etude.cli.app",
     "etude.cli.gateway",
@@ -58,9 +60,13 @@ class ForkedProcess:
         """Return once it has ended.
 
         Raises:
-            ChildStuckError: it has not after `DEADLINE_S`.
+            ChildStuckError: it has not after `DEADLINE_S`, and was ended.
         """
         if not self._ended(DEADLINE_S):
+            with contextlib.suppress(ProcessLookupError):  # its stacks go into the log
+                signal.pidfd_send_signal(self._descriptor, signal.SIGABRT)
+                self._ended(_DYING_S)
+                signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
             raise ChildStuckError(self.log_text())
 
     def kill(self) -> None:
@@ -95,7 +101,11 @@ class Nursery:
     def start(
         self, module: str, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> ForkedProcess:
-        """Run `module`'s `main()` with `arguments` as `sys.argv`, in a new process."""
+        """Run `module`'s `main()` with `arguments` as `sys.argv`, in a new process.
+
+        Raises:
+            ChildStuckError: the nursery itself gives none.
+        """
         process = self._process
         assert process is not None, "used outside of `with`"  # noqa: S101 - a mistake in a test
         assert process.stdin is not None  # noqa: S101 - it was asked for
@@ -109,7 +119,15 @@ class Nursery:
         }
         process.stdin.write(json.dumps(order).encode() + b"\n")
         process.stdin.flush()
-        child = ForkedProcess(int(process.stdout.readline()), log)
+        # It imports the whole product first, which takes a crowded machine a while.
+        if not select.select([process.stdout], [], [], DEADLINE_S)[0]:
+            message = f"no process for {module} within {DEADLINE_S:.0f} s"
+            raise ChildStuckError(message)
+        line = process.stdout.readline()
+        if not line:
+            message = f"the nursery ended: exit code {process.poll()}"
+            raise ChildStuckError(message)
+        child = ForkedProcess(int(line), log)
         self._children.append(child)
         return child
 
@@ -139,12 +157,22 @@ class Nursery:
         trace: TracebackType | None,
     ) -> None:
         """Kill what runs."""
-        for child in self._children:
-            child.kill()
-            child.close()
+        with contextlib.ExitStack() as stack:  # whatever fails, the rest is ended too
+            stack.callback(self._close)
+            for child in self._children:
+                stack.callback(child.close)
+                stack.callback(child.kill)
+
+    def _close(self) -> None:
         process = self._process
-        if process is not None:
-            process.communicate()
+        if process is None:
+            return
+        try:
+            process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate(timeout=DEADLINE_S)
+            raise
 
 
 def main() -> None:
@@ -174,6 +202,7 @@ def _run(order: Mapping[str, Any]) -> None:
         log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for target, source in enumerate((nothing, nothing, log)):
             os.dup2(source, target)
+        faulthandler.enable()
         sys.argv = [order["module"], *order["arguments"]]
         importlib.import_module(order["module"]).main()
         code = 0

@@ -38,7 +38,7 @@ from etude.testing.lesson_files import LOWEST_HZ, write_lesson
 from etude.testing.nursery import ForkedProcess, Nursery
 from etude.testing.ogg import opus_packets
 from etude.testing.playmate import PATIENCE_S, Own, Playmate
-from etude.testing.server import free_port
+from etude.testing.ports import free_port
 
 LESSON_ID: Final = "unit1"
 _HOST: Final = "127.0.0.1"
@@ -147,16 +147,33 @@ class Playroom:
 
     @contextlib.asynccontextmanager
     async def practising(self, toys: Sequence[Playmate]) -> AsyncIterator[None]:
-        """Let every toy practise, and come back when it is cut off, as long as the block lasts."""
+        """Let every toy practise, and come back when it is cut off, as long as the block lasts.
+
+        A toy that gives up ends the block with its reason: whoever waits for it there would wait
+        for ever.
+        """
         async with httpx2.AsyncClient(trust_env=False) as client:
+            block, reasons = asyncio.current_task(), list[BaseException]()
+
+            def left(task: asyncio.Task[None]) -> None:
+                reason = None if task.cancelled() else task.exception()
+                if reason is not None and block is not None:
+                    reasons.append(reason)
+                    block.cancel()
+
             staying = [asyncio.create_task(toy.stay(client, self.ota_url)) for toy in toys]
+            for task in staying:
+                task.add_done_callback(left)
             try:
                 yield
-                for task in staying:
-                    if task.done():
-                        task.result()  # a toy that gave up says why
+            except asyncio.CancelledError:
+                if not reasons or block is None:
+                    raise
+                block.uncancel()
+                raise reasons[0] from None
             finally:
                 for task in staying:
+                    task.remove_done_callback(left)
                     task.cancel()
                 await asyncio.gather(*staying, return_exceptions=True)
                 for toy in toys:

@@ -15,10 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
-from etude.cli.listening import listen
+from etude.testing.ports import free_port
+from etude.testing.waiting import StuckError, put_down
 
 # Only a failing test waits this long; a start takes seconds, on a crowded machine a minute.
-DEADLINE_S: Final = 240.0
+DEADLINE_S: Final = 120.0
+STOP_S: Final = 60.0
+"""For an end that was asked for: `etude serve` gives its processes 15 s."""
+_LAST_LINES_S: Final = 10.0
 
 Line = Mapping[str, Any]
 
@@ -84,6 +88,7 @@ class ServerProcess:
             "ETUDE_GATEWAY_PORT": "0",
             "ETUDE_GATEWAY_HTTP_PORT": "0",
             "ETUDE_LOG_FORMAT": "json",
+            "PYTHONFAULTHANDLER": "1",  # one that does not end is made to write its stacks
         }
         self._lines = []
         self._process = subprocess.Popen(  # noqa: S603 - our own program
@@ -134,15 +139,35 @@ class ServerProcess:
         self._end(signal.SIGKILL)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Ask the process to stop; return its exit code."""
+        """Ask the process to stop; return its exit code.
+
+        Raises:
+            StuckError: see `wait`.
+        """
         return self._end(number)
 
-    def wait(self) -> int:
-        """Return the exit code once the process has ended by itself."""
-        code = self._running().wait(DEADLINE_S)
-        if self._reader is not None:
-            self._reader.join(DEADLINE_S)
+    def wait(self, limit_s: float = DEADLINE_S) -> int:
+        """Return the exit code once the process has ended by itself.
+
+        Raises:
+            StuckError: it has not within `limit_s`, and was ended; the text is all that it logged,
+                and its stacks.
+        """
+        process = self._running()
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired as error:
+            put_down(process)
+            self._read_on()
+            message = f"`etude {self.command}` did not end within {limit_s:.0f} s:\n"
+            raise StuckError(message + self.log_text()) from error
+        self._read_on()
         return code
+
+    def _read_on(self) -> None:
+        """Wait for its last lines, but not for a child of its that outlives it and has its pipe."""
+        if self._reader is not None:
+            self._reader.join(_LAST_LINES_S)
 
     def __enter__(self) -> Self:
         """Start it; one that does not get to listening is killed, for nobody else would."""
@@ -169,7 +194,7 @@ class ServerProcess:
     def _end(self, number: signal.Signals) -> int:
         process = self._running()
         process.send_signal(number)
-        return self.wait()
+        return self.wait(STOP_S)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -188,10 +213,3 @@ class ServerProcess:
                     self._news.notify_all()
         with self._news:
             self._news.notify_all()
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with listen("127.0.0.1", 0) as listener:
-        port: int = listener.getsockname()[1]
-        return port

@@ -29,11 +29,12 @@ from etude.clock import SystemClock
 from etude.files import Files
 from etude.settings import Settings, load
 from etude.testing.playroom import bound
-from etude.testing.server import ServerProcess, free_port
+from etude.testing.ports import free_port
+from etude.testing.server import ServerProcess
 from etude.testing.speaking import SpeakingToy, SpokenLesson, device_id, practise
 
 HOST: Final = "127.0.0.1"
-ASSESSED_S: Final = 600.0
+ASSESSED_S: Final = 180.0
 """Only a failing run waits as long."""
 ENGINE: Final = "etude.speech.pool_process"
 ALONE: Final = "--alone"

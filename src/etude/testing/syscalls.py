@@ -82,7 +82,12 @@ class Trace:
     def _detach(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(PATIENCE_S)
+            try:
+                self._process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()  # whom it traces goes on, and must not stand still for ever
+                self._process.wait(PATIENCE_S)
+                raise
 
 
 class _Moment(NamedTuple):

@@ -10,6 +10,7 @@ bound. Everything that waits must be in the loop: peers in the same process, the
 
 import asyncio
 import selectors
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -19,8 +20,14 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 _Result = TypeVar("_Result")
 _Arguments = TypeVarTuple("_Arguments")
 
+STILL_S: Final = 120.0
+"""How long the loop may stand still, in real time. Only a failing test stands still as long."""
 _GRACE_S: Final = 0.001  # real time for bytes on the loopback to arrive before the clock jumps
 _HELD_S: Final = 0.05  # how often a held clock is looked at again
+
+
+class StandstillError(Exception):
+    """Everything in the loop waits for what does not come; the text says for how long."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -30,14 +37,34 @@ class _JumpingSelector(selectors.DefaultSelector):
         super().__init__()
         self.now_s = 1000.0
         self.holders = 0
+        self._held_since_s: float | None = None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None or timeout <= 0:
+        if timeout is None:
+            # Nothing can come but from another thread, or never.
+            found = super().select(STILL_S)
+            if not found:
+                message = f"nothing is due, and nothing came within {STILL_S:.0f} s of real time"
+                raise StandstillError(message)
+            return found
+        if timeout <= 0:
             return super().select(timeout)
         found = super().select(_HELD_S if self.holders else _GRACE_S)
+        if found or not self.holders:
+            self._held_since_s = None
         if not found and not self.holders:
             self.now_s += timeout
+        elif not found:
+            self._still_held()
         return found
+
+    def _still_held(self) -> None:
+        now_s = time.monotonic()
+        if self._held_since_s is None:
+            self._held_since_s = now_s
+        elif now_s - self._held_since_s > STILL_S:
+            message = f"the clock was held for {STILL_S:.0f} s of real time"
+            raise StandstillError(message)
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

@@ -22,7 +22,7 @@ from etude.testing import device_ota
 from etude.testing.fake_device import FakeDevice
 from etude.testing.learners_acting import Part
 from etude.testing.lesson_files import write_lesson
-from etude.testing.server import free_port
+from etude.testing.ports import free_port
 from etude.testing.simulation import read_sessions
 from etude.testing.virtual_time import LoopClock, VirtualTimeLoop
 

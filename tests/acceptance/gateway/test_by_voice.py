@@ -33,8 +33,9 @@ from etude.testing import device_ota
 from etude.testing.fake_device import FakeDevice
 from etude.testing.fake_llm import FakeModel, Says
 from etude.testing.learner_voice import Voices
-from etude.testing.server import free_port
+from etude.testing.ports import free_port
 from etude.testing.simulation import read_sessions
+from etude.testing.waiting import joined
 
 DEVICE = "02:00:00:00:02:01"
 LESSON = ("english_learning", "shadowing", "greetings")
@@ -84,7 +85,7 @@ def speech() -> Iterator[tuple[SpeechServer, str]]:
     yield server, f"http://127.0.0.1:{listening.server_address[1]}/v1"
     listening.shutdown()
     listening.server_close()
-    thread.join()
+    joined(thread)
 
 
 def settings_of(tmp_path: Path, speech_url: str, model_url: str) -> Settings:

@@ -40,7 +40,7 @@ from etude.testing.fake_device import FakeDevice
 from etude.testing.learners_acting import Part
 from etude.testing.lesson_files import write_lesson
 from etude.testing.linked import serving, until
-from etude.testing.server import free_port
+from etude.testing.ports import free_port
 from etude.testing.simulation import read_sessions
 from etude.testing.virtual_time import LoopClock, VirtualTimeLoop
 from etude.testing.web import service_token, services_for

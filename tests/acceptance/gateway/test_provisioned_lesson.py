@@ -32,8 +32,8 @@ from etude.testing.fake_card import FakeCard
 from etude.testing.fake_device import FakeDevice
 from etude.testing.learner_voice import Voices
 from etude.testing.learners_acting import SCRIPTS, ActingLearner, Part
+from etude.testing.ports import free_port
 from etude.testing.scenario_checks import verdicts
-from etude.testing.server import free_port
 from etude.testing.simulation import Watched, read_sessions
 from etude.testing.virtual_time import LoopClock, VirtualTimeLoop
 

@@ -9,7 +9,7 @@ from etude.files import Files, replace_file
 from etude.gateway.errors import GatewayFolderError, GatewayRunningError
 from etude.people.gateway_token import path_of
 from etude.settings import Settings, load
-from etude.testing.server import free_port
+from etude.testing.ports import free_port
 
 
 @pytest.fixture

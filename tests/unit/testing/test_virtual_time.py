@@ -2,7 +2,10 @@ import asyncio
 import threading
 import time
 
-from etude.testing.virtual_time import LoopClock, VirtualTimeLoop
+import pytest
+
+from etude.testing import virtual_time
+from etude.testing.virtual_time import LoopClock, StandstillError, VirtualTimeLoop
 
 
 def test_an_hour_passes_at_once() -> None:
@@ -100,3 +103,25 @@ def test_a_held_clock_stands_still() -> None:
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         assert runner.run(run()) < 0.001
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_loop_in_which_nothing_can_come_ends(
+    monkeypatch: pytest.MonkeyPatch, *, held: bool
+) -> None:
+    """Without a timer, or with a clock that is held for ever: an error, not a hang."""
+    monkeypatch.setattr(virtual_time, "STILL_S", 0.2)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        with loop.holding():
+            if held:
+                await asyncio.sleep(60)
+            await asyncio.Event().wait()
+
+    with (
+        asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
+        pytest.raises(StandstillError, match="of real time"),
+    ):
+        runner.run(run())
