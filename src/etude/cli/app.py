@@ -4,6 +4,7 @@ Each command is a module, imported only when it is the one named, so that `etude
 fast and works on the bare edge library, without the server's packages.
 """
 
+import contextlib
 import importlib
 import io
 import os
@@ -17,8 +18,8 @@ from typing import Annotated, Final, NoReturn
 import typer
 import typer.main
 
-from etude.cli import exits, terminal
-from etude.cli.errors import CommandNeedsExtraError
+from etude.cli import exits, terminal, usage
+from etude.cli.errors import CommandNeedsExtraError, OutputUnwritableError
 from etude.errors import EtudeError
 from etude.files import arm_from_environment
 from etude.i18n import LOCALES, text
@@ -114,6 +115,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _run_named(arguments)
     except BrokenPipeError:
+        with contextlib.suppress(BrokenPipeError, OutputUnwritableError):
+            terminal.flush()  # else the interpreter fails, at its end, on what is left
         return exits.REFUSED
     except EtudeError as error:
         return _report(error)
@@ -132,11 +135,11 @@ def _run_named(arguments: Sequence[str]) -> int:
     named = _named(arguments)
     command = typer.main.get_command(build([named] if named else []))
     try:
-        command.main(list(arguments), prog_name="etude")
+        code = usage.run(command, arguments)
     except SystemExit as ended:
-        terminal.flush()
-        return ended.code if isinstance(ended.code, int) else exits.OK
-    return exits.OK
+        code = ended.code if isinstance(ended.code, int) else exits.OK
+    terminal.flush()
+    return code
 
 
 def install_line(extra: str) -> str:
