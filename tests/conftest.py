@@ -6,6 +6,7 @@ PostgreSQL server; the first test that needs one of them makes it.
 
 import asyncio
 import contextlib
+import faulthandler
 import logging
 import os
 import tempfile
@@ -20,9 +21,13 @@ from hypothesis import HealthCheck, settings
 from etude.cli import logs
 from etude.store import Database
 from etude.testing.databases import NoPostgres, TemplateDatabases
+from etude.testing.waiting import within
 
 Result = TypeVar("Result")
 Run = Callable[[Coroutine[Any, Any, Result]], Result]
+RUN_S = 200.0
+"""Below the time that a test has: who is late then is told with every task's stack."""
+SOAK_S = 6 * 3600.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,6 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.mkdtemp(prefix="etude-test-")
     Path(folder).chmod(0o711)
     os.environ["ETUDE_TEST_FOLDER"] = folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("soak") is not None:
+            item.add_marker(pytest.mark.timeout(SOAK_S))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -82,11 +93,24 @@ def _own_logs() -> Iterator[None]:
     root.handlers = [one for one in root.handlers if one.__class__.__module__ != logs.__name__]
 
 
+@pytest.fixture(autouse=True)
+def _soak_has_its_time(request: pytest.FixtureRequest) -> None:
+    """What ends the process of a test that hangs in spite of its time-out leaves soaks alone."""
+    if request.node.get_closest_marker("soak") is not None:
+        faulthandler.cancel_dump_traceback_later()
+
+
 @pytest.fixture
-def run() -> Iterator[Run[Any]]:
+def run(request: pytest.FixtureRequest) -> Iterator[Run[Any]]:
     """Run a coroutine to its end; all calls of one test share one event loop."""
+    limit_s = RUN_S if request.node.get_closest_marker("soak") is None else SOAK_S
+
     with asyncio.Runner() as runner:
-        yield runner.run
+
+        def bounded(work: Coroutine[Any, Any, Result]) -> Result:
+            return runner.run(within(work, f"an end in {request.node.name}", limit_s=limit_s))
+
+        yield bounded
 
 
 @pytest.fixture
