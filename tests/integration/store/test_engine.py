@@ -1,6 +1,4 @@
 import asyncio
-import resource
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from etude.files import armed
 from etude.store import Database
 from etude.store.errors import DiskFull, StoreBusy, StoreCorrupt, StoreUnavailable
 from etude.store.tables import blob
+from etude.testing.waiting import run_bounded, within
 
 Run = Callable[..., Any]
 
@@ -180,7 +179,7 @@ def test_cancelled_commit_is_carried_to_its_end(run: Run, database: Database) ->
 
         with armed(note):
             task = asyncio.create_task(add(database, "a"))
-            await reached.wait()
+            await within(reached.wait(), "the commit")
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -248,18 +247,15 @@ def test_full_sqlite_is_disk_full_and_keeps_nothing(run: Run, sqlite_url: str) -
     run(main())
 
 
-def _limit_file_size() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-
-
 def test_size_limit_of_the_process_is_disk_full(sqlite_url: str) -> None:
     """A process at its file size limit answers `DISK_FULL`; what it committed is there."""
     script = """
-import asyncio, sys
+import asyncio, resource, sys
 from sqlalchemy import insert
 from etude.store import Database
 from etude.store.errors import DiskFull
 from etude.store.tables import blob
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 async def main():
     async with await Database.open(sys.argv[1]) as database:
         count = 0
@@ -274,9 +270,9 @@ async def main():
             print(count, error.code)
 asyncio.run(main())
 """
-    done = subprocess.run(  # noqa: S603 - our own script
+    done = run_bounded(
         [sys.executable, "-c", script, sqlite_url],
-        check=True, capture_output=True, text=True, preexec_fn=_limit_file_size,
+        check=True, capture_output=True, text=True,
     )  # fmt: skip
     count, code = done.stdout.split()
     assert code == "DISK_FULL"
