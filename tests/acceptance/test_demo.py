@@ -6,18 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+from etude.testing.waiting import run_bounded
+
 
 def demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
     # Somebody's real installation, which the demo must leave alone.
     elsewhere = {"ETUDE_DATA": str(folder / "real"), "ETUDE_DATABASE_URL": "postgresql://real/real"}
-    return subprocess.run(  # noqa: S603 - our own program
+    return run_bounded(
         [sys.executable, "-m", "etude", *options, "demo", "--folder", folder / "demo", "--json"],
         env=environment | elsewhere | {"LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
+        limit_s=240,
     )
 
 

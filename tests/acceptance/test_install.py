@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from etude.testing.waiting import run_bounded, until
+
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "src" / "etude" / "testing" / "samples" / "violin-3min.jsonl"
+LIMIT_S = 240  # what is not in a cache is loaded
 UV = shutil.which("uv") or (str(found) if (found := ROOT / ".venv/bin/uv").exists() else None)
 
 
@@ -22,8 +25,9 @@ def execute(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command away from the repository, with nothing of this test run around it."""
     inherited = {name: os.environ[name] for name in os.environ if not name.startswith("ETUDE_")}
-    ended = subprocess.run(  # noqa: S603 - what the test itself made
+    ended = run_bounded(
         command,
+        limit_s=LIMIT_S,
         cwd=os.environ["ETUDE_TEST_FOLDER"],
         env=inherited | {"LC_ALL": "C.UTF-8"} | environment,
         capture_output=True,
@@ -35,13 +39,25 @@ def execute(
     return ended
 
 
+def taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 @pytest.fixture
 def bare() -> Path:
     """A virtual environment with the wheel alone, made once a run; its folder."""
     folder = Path(os.environ["ETUDE_TEST_FOLDER"]) / "install"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        until(
+            lambda: taken(lock.fileno()),
+            "the install that another test process makes",
+            limit_s=LIMIT_S,
+        )
         if not (folder / "ready").exists():
             execute([sys.executable, "-m", "venv", folder / "venv"])
             pip = [folder / "venv" / "bin" / "pip", "--disable-pip-version-check", "--quiet"]

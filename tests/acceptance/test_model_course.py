@@ -17,6 +17,7 @@ import pytest
 from etude.testing.fake_author import CourseModel
 from etude.testing.fake_llm import Hangs
 from etude.testing.server import DEADLINE_S, ServerProcess
+from etude.testing.waiting import ended
 
 TOKEN = "t" * 40
 CALLS = 1 + 4 * 7
@@ -78,7 +79,7 @@ def killed_while_asking(model: CourseModel, process: subprocess.Popen[bytes]) ->
     """Kill a process while the model has its question and has not answered."""
     assert model.hung.acquire(timeout=DEADLINE_S)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    ended(process)
 
 
 def until(done: Callable[[], Any]) -> Any:
@@ -114,7 +115,7 @@ def test_killed_twice_a_course_is_made_published_and_paid_once(
         )
     finally:
         worker.terminate()
-        worker.wait()
+        ended(worker)
     assert done["status"] == "succeeded", done
     assert len(model.asked) == CALLS + 2
     assert {one.headers["authorization"] for one in model.asked} == {"Bearer sk-of-the-school"}
@@ -172,7 +173,7 @@ def test_cancelling_over_http_closes_the_model_s_connection(
                 took_s = time.monotonic() - began
             finally:
                 worker.terminate()
-                worker.wait()
+                ended(worker)
             assert client.get(path).json()["run"]["state"] == "cancelled"
             assert took_s < 2 * _crowded()
 

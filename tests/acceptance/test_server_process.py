@@ -15,13 +15,14 @@ import pytest
 
 from etude.cli import exits
 from etude.testing.server import DEADLINE_S, ServerProcess
+from etude.testing.waiting import run_bounded
 
 LINE = b'{"event_id":"e1","session_id":"s1","ts":0,"event_type":"session_start","signal":"begin"}\n'
 
 
 def _prepare(data: Path) -> str:
     """Set up as an operator does, with a device; return its token."""
-    made = subprocess.run(  # noqa: S603 - our own program
+    made = run_bounded(
         [sys.executable, "-m", "etude", "init", "--data", str(data), "--device", "toy-1", "--json"],
         stdout=subprocess.PIPE,
         check=True,

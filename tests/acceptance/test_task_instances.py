@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from etude.testing.installation import Served
+from etude.testing.waiting import PATIENCE_S
 
 WRITERS = 100
 STEPS = 5
@@ -51,7 +52,7 @@ def test_a_hundred_writers_lose_no_metric_and_no_turn(served: Served) -> None:
         def write(number: int) -> int:
             step, is_assessed = number % STEPS, number % 4 == 0
             metrics = [{"method": f"m{number}_v1", "value": number}] if is_assessed else []
-            together.wait()
+            together.wait(PATIENCE_S)
             return client.put(path, json=instance(step, metrics)).status_code
 
         with ThreadPoolExecutor(WRITERS) as pool:

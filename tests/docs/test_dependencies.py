@@ -2,12 +2,13 @@
 
 import re
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from etude.testing.waiting import run_bounded
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -89,7 +90,7 @@ def test_the_exports_are_current(name: str, chosen: list[str]) -> None:
     """`make lock` would change neither export for an installation without uv."""
     assert UV is not None
     plain = ["--frozen", "--no-emit-project", "--no-header", "--no-annotate", "--offline"]
-    made = subprocess.run(  # noqa: S603 - the tool that the repository is built with
+    made = run_bounded(
         [UV, "export", "--quiet", *plain, "--format", "requirements.txt", *chosen],
         cwd=ROOT,
         capture_output=True,

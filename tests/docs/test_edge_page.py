@@ -1,11 +1,11 @@
 """`docs/edge.md` against the code."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from etude.edge.upload_state import UploadState, UploadStatus
+from etude.testing.waiting import run_bounded
 
 PAGE = (Path(__file__).parents[2] / "docs" / "edge.md").read_text("utf-8")
 
@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "edge.md").read_text("utf-8")
 def test_the_example_runs_and_prints_what_it_says(tmp_path: Path) -> None:
     """The first block, as a reader would paste it."""
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    ran = subprocess.run(  # noqa: S603 - our own interpreter, our own page
+    ran = run_bounded(
         [sys.executable, "-W", "error", "-c", example],
         cwd=tmp_path,
         capture_output=True,

@@ -1,15 +1,16 @@
 """Pages that are written from code say what the code says."""
 
-import subprocess
 import sys
 from pathlib import Path
+
+from etude.testing.waiting import run_bounded
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_generated_pages_are_current() -> None:
     """`make schemas` would change no page."""
-    made = subprocess.run(  # noqa: S603 - our own script
+    made = run_bounded(
         [sys.executable, str(ROOT / "tools" / "reference.py"), "--check"],
         capture_output=True,
         text=True,

@@ -2,18 +2,19 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from etude.testing.waiting import run_bounded
 
 ROOT = Path(__file__).parents[2]
 LIMIT_LINES = 500
 
 
 def tracked() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"],  # noqa: S607 - the git that the clone was made with
+    listed = run_bounded(
+        ["git", "ls-files", "-z"],
         cwd=ROOT,
         capture_output=True,
         text=True,

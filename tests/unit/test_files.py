@@ -1,7 +1,6 @@
 import errno
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from etude.files import Files, armed, crash_point, replace_file
 from etude.testing.lossy_files import LossyFiles, PowerCutError
+from etude.testing.waiting import run_bounded
 
 
 def real(_: Path) -> Files:
@@ -260,7 +260,7 @@ def test_a_process_kills_itself_at_the_named_point(wanted: str, lines: int) -> N
         "    print(n, flush=True)\n"
         "    crash_point('test.here')\n"
     )
-    ran = subprocess.run(  # noqa: S603 - our own interpreter and program
+    ran = run_bounded(
         [sys.executable, "-c", program],
         env={**os.environ, "ETUDE_CRASH_AT": wanted},
         capture_output=True,

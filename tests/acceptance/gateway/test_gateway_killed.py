@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from etude.testing.gateway_kills import Kills, kill_gateway
+from etude.testing.playmate import PATIENCE_S
 from etude.testing.playroom import Playroom
 from etude.testing.server import ServerProcess
 
@@ -47,8 +48,9 @@ def test_the_supervisor_brings_a_killed_gateway_back(make_room: Callable[..., Pl
             started = server.wait_for(
                 "serve.child_started", lambda line: line.get("child") == "gateway"
             )
-            while not all(len(toy.clips_begun) > 1 for toy in toys):  # noqa: ASYNC110 - no event
-                await asyncio.sleep(0.05)
+            async with asyncio.timeout(PATIENCE_S):
+                while not all(len(toy.clips_begun) > 1 for toy in toys):  # noqa: ASYNC110 - no event
+                    await asyncio.sleep(0.05)
             os.kill(int(started["child_pid"]), signal.SIGKILL)
             await room.until_ended(toys)
         for toy in toys:

@@ -1,6 +1,5 @@
 """A toy from its box to its socket, with `etude serve` and its three kinds of process."""
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from websockets.sync.client import connect
 
 from etude.testing.installation import Installation, furnish
 from etude.testing.server import ServerProcess
+from etude.testing.waiting import run_bounded
 
 TOY = {"Device-Id": "02:00:00:00:00:01", "Client-Id": "5c9d3f0e-2f4e-4ad6-8c55-1f2a7f6f0a01"}
 OTA = "/xiaozhi/ota/"
@@ -69,7 +69,7 @@ class Scene:
 def scene(tmp_path: Path, sqlite_copy: Callable[[Path], str]) -> Iterator[Scene]:
     installation = furnish(tmp_path, sqlite_copy(tmp_path))
     upgrade = [sys.executable, "-m", "etude", "upgrade", "--data", str(tmp_path)]
-    subprocess.run(upgrade, check=True, capture_output=True)  # noqa: S603 - our own program
+    run_bounded(upgrade, check=True, capture_output=True)
     with ServerProcess(
         tmp_path, command="serve", environment={"ETUDE_WEB_PROCESSES": "1"}
     ) as server:

@@ -7,7 +7,6 @@ Everything else is what an operator runs: `etude init`, `etude serve`, `etude le
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ import pytest
 from etude.testing.learners_acting import Part
 from etude.testing.lesson_files import write_lesson
 from etude.testing.server import ServerProcess
+from etude.testing.waiting import run_bounded
 
 PATIENCE_S = 180.0
 APP, TASK, LESSON = "english_learning", "shadowing", "unit01"
@@ -47,7 +47,7 @@ class Installed:
 
     def etude(self, *arguments: str) -> Any:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
-        ended = subprocess.run(  # noqa: S603 - our own program
+        ended = run_bounded(
             [sys.executable, "-m", "etude", *arguments, "--json"],
             env=environment | {"ETUDE_DATA": str(self.data)},
             capture_output=True,

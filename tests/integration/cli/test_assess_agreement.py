@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from etude.testing.waiting import run_bounded
+
 RATINGS = "speaker,human_a,human_b,score,age\n" + "".join(
     f"s{n % 5},{n % 7},{(n + n % 2) % 7},{(2 * n) % 7},{'child' if n % 2 else 'adult'}\n"
     for n in range(30)
@@ -23,7 +25,7 @@ def ratings(tmp_path: Path) -> Path:
 
 def etude(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
     environment = {"ETUDE_DATA": str(data), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    return subprocess.run(  # noqa: S603 - our own command
+    return run_bounded(
         [sys.executable, "-m", "etude", "assess", "agreement", "--resamples", "100", *arguments],
         env=environment,
         capture_output=True,

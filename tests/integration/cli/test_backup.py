@@ -1,7 +1,6 @@
 """`etude backup`: whole or not at all, restorable with tar, and honest when it is damaged."""
 
 import os
-import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Coroutine
@@ -24,6 +23,7 @@ from etude.clock import SystemClock
 from etude.files import Files, armed
 from etude.settings import Settings, load
 from etude.store import Blobs, Database
+from etude.testing.waiting import run_bounded
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_tar_restores_an_installation(settings: Settings, tmp_path: Path, run: R
     target, restored = tmp_path / "b.tar", tmp_path / "restored"
     assert made(settings, target) == verify_backup(target)
     restored.mkdir(0o700)
-    subprocess.run(["tar", "-xf", target, "-C", restored], check=True)  # noqa: S603, S607 - as the page says
+    run_bounded(["tar", "-xf", target, "-C", restored], check=True)
     again = load(data=restored)
     sha256 = run(keep(again, "session:2", RECORDING))
     assert run(Blobs(again.blobs, SystemClock()).read(sha256)) == RECORDING
@@ -86,7 +86,7 @@ def test_classrooms_come_back(settings: Settings, tmp_path: Path) -> None:
     target, restored = tmp_path / "b.tar", tmp_path / "restored"
     assert made(settings, target) == verify_backup(target)
     restored.mkdir(0o700)
-    subprocess.run(["tar", "-xf", target, "-C", restored], check=True)  # noqa: S603, S607 - as the page says
+    run_bounded(["tar", "-xf", target, "-C", restored], check=True)
     found = {
         one.relative_to(restored).as_posix(): one.read_bytes()
         for one in (restored / "classrooms").rglob("*")
@@ -123,8 +123,8 @@ def test_a_full_disk_at_the_target_is_named_and_left_clean(
     target = tmp_path / "out" / "b.tar"
     target.parent.mkdir()
     small = f'ulimit -f 150; exec "{sys.executable}" -m etude backup "{target}"'
-    ended = subprocess.run(  # noqa: S603 - our own program
-        ["sh", "-c", small],  # noqa: S607 - the system's own shell
+    ended = run_bounded(
+        ["sh", "-c", small],
         env=os.environ | {"ETUDE_DATA": str(settings.data), "LANG": "C.UTF-8"},
         capture_output=True,
         text=True,

@@ -14,6 +14,7 @@ from etude.clock import SystemClock
 from etude.testing.learners_acting import Part
 from etude.testing.practice_gateway import PracticeGateway
 from etude.testing.scenarios import ENTRY, shipped
+from etude.testing.waiting import joined
 
 
 @pytest.fixture
@@ -31,12 +32,14 @@ def gateway_port(tmp_path: Path) -> Iterator[int]:
         await asyncio.to_thread(over.wait)
         await gateway.close()
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert ready.wait(60)
-    yield ports[0]
-    over.set()
-    thread.join()
+    try:
+        assert ready.wait(60)
+        yield ports[0]
+    finally:
+        over.set()
+        joined(thread)
 
 
 def test_a_scenario_that_holds_ends_with_zero(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,14 @@ from etude.cli.installation import make_folder, make_keys
 from etude.files import Files, replace_file
 from etude.people.gateway_token import path_of
 from etude.store import newest_revision
+from etude.testing.waiting import run_bounded
 
 
 def etude(data: Path, *arguments: str, code: int = 0) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
     ports = dict.fromkeys(("ETUDE_PORT", "ETUDE_GATEWAY_PORT", "ETUDE_GATEWAY_HTTP_PORT"), "0")
     own = {"ETUDE_DATA": str(data), "LC_ALL": "C.UTF-8"} | ports
-    ended = subprocess.run(  # noqa: S603 - our own program
+    ended = run_bounded(
         [sys.executable, "-m", "etude", *arguments],
         env=environment | own,
         capture_output=True,

@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from etude.cli.exits import USAGE
+from etude.testing.waiting import PATIENCE_S, put_down, run_bounded
 
 ETUDE = [sys.executable, "-m", "etude"]
 WORKER = [*ETUDE, "worker"]
@@ -23,16 +25,19 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "ETUDE_LLM_URL": "http://127.0.0.1:9/v1",
         "ETUDE_LLM_KEY": "sk-secret",
     }
-    subprocess.run([*ETUDE, "init"], env=made, capture_output=True, check=True)  # noqa: S603 - our own command
+    run_bounded([*ETUDE, "init"], env=made, capture_output=True, check=True)
     return made
 
 
 def test_the_worker_works_with_a_model_that_is_away(environment: dict[str, str]) -> None:
     """It starts without asking anything, ends in order, and its log has no key."""
     asking = environment | {"ETUDE_LLM_MODEL": "small", "ETUDE_LOG_FORMAT": "json"}
+    asking["PYTHONFAULTHANDLER"] = "1"
     worker = subprocess.Popen(  # noqa: S603 - our own command
         WORKER, env=asking, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+    overdue = Timer(PATIENCE_S, put_down, (worker,))  # its stacks come, then the end
+    overdue.start()
     try:
         assert worker.stdout is not None
         lines = []
@@ -43,6 +48,7 @@ def test_the_worker_works_with_a_model_that_is_away(environment: dict[str, str])
         worker.send_signal(signal.SIGTERM)
         rest, _ = worker.communicate(timeout=60)
     finally:
+        overdue.cancel()
         worker.kill()
     assert worker.returncode == 0, rest
     assert "sk-secret" not in "".join(lines) + rest

@@ -19,6 +19,7 @@ from etude.net import FaultKind, HttpClient, NetworkFault, Timeouts
 from etude.testing.clocks import ManualClock
 from etude.testing.fake_cloud import Answer, Cut, FakeCloud
 from etude.testing.journals import write_journal
+from etude.testing.waiting import PATIENCE_S, joined, run_bounded
 
 
 @pytest.fixture
@@ -117,17 +118,19 @@ def test_what_is_not_http_is_no_answer() -> None:
         def speak() -> None:
             connection, _ = other.accept()
             with connection:
+                connection.settimeout(PATIENCE_S)
                 connection.recv(65536)
                 connection.sendall(b"220 mail.test ESMTP\r\n")
 
-        thread = threading.Thread(target=speak)
+        other.settimeout(PATIENCE_S)
+        thread = threading.Thread(target=speak, daemon=True)
         thread.start()
         with (
             HttpClient(f"http://127.0.0.1:{other.getsockname()[1]}") as client,
             pytest.raises(NetworkFault) as fault,
         ):
             client.send("POST", "/x", b"", {})
-        thread.join()
+        joined(thread)
     assert fault.value.kind in {FaultKind.CUT, FaultKind.PROTOCOL}
 
 
@@ -191,7 +194,7 @@ def test_a_killed_uploader_loses_nothing_and_stores_nothing_twice(
     keep_recording(write_journal(tmp_path, count=40), b"RIFF", "audio/wav")
     command = [sys.executable, "-c", UPLOADER, str(tmp_path), server]
     environment = {**os.environ, "ETUDE_CRASH_AT": point}
-    killed = subprocess.run(command, env=environment, check=False)  # noqa: S603 - ours
+    killed = run_bounded(command, env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
     state = upload(tmp_path, server, ManualClock())
     assert state.status is UploadStatus.DONE
@@ -221,8 +224,11 @@ def test_a_killed_writer_keeps_every_event_it_said_it_wrote(tmp_path: Path) -> N
         command = [sys.executable, "-c", WRITER, str(tmp_path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:  # noqa: S603 - ours
             assert writer.stdout is not None
+            overdue = threading.Timer(PATIENCE_S, writer.kill)  # a line that never comes is empty
+            overdue.start()
             for _ in range(20 + 7 * rounds):
                 said = int(writer.stdout.readline())
+            overdue.cancel()
             writer.kill()
             said = max([said, *(int(line) for line in writer.stdout if line.endswith(b"\n"))])
         numbers = [event.seq for event in JournalFolder(tmp_path / "s-1").events()]

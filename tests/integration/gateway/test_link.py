@@ -24,6 +24,7 @@ from etude.people.scopes import Scope
 from etude.people.tokens import revoke_token
 from etude.store import Database
 from etude.testing.linked import Station, Toy, serving, until
+from etude.testing.waiting import within
 from etude.testing.web import service_token, services_for
 from etude.web.gateway_link import GatewayLinks
 from etude.web.services import Services
@@ -486,7 +487,8 @@ async def _end(socket: ClientConnection) -> int | None:
 
 async def _hello(socket: ClientConnection, gateway_id: str) -> None:
     await socket.send(wire.encode(wire.Hello(gateway_id=gateway_id)))
-    assert isinstance(wire.decode_from_web(await socket.recv()), wire.Welcome)
+    first = await within(socket.recv(), "the welcome")
+    assert isinstance(wire.decode_from_web(first), wire.Welcome)
     with suppress(TimeoutError):
         async with asyncio.timeout(0.05):
             await socket.recv()

@@ -21,6 +21,7 @@ from etude.testing.clocks import CountingIds
 from etude.testing.device_port import DevicePort, run_port, said, until
 from etude.testing.memory_wire import NotingPractice, plain_clip
 from etude.testing.virtual_time import VirtualTimeLoop
+from etude.testing.waiting import within
 
 
 async def get(port: int, path: str, headers: str = "") -> bytes:
@@ -118,7 +119,7 @@ def test_a_conversation() -> None:
             await until(lambda: practice.names()[-1] == "audio")
             ends: list[PlaybackEnd] = []
             practice.device.play(plain_clip(4), ends.append, "hi")
-            got = [await toy.recv() for _ in range(7)]
+            got = [await within(toy.recv(), f"message {number} of 7") for number in range(7)]
             assert got[2:6] == [b"\x00\x00\x00\x0bpacket-%04d" % n for n in range(4)]
             assert [json.loads(got[n])["state"] for n in (0, 1, 6)] == [
                 "start", "sentence_start", "stop",
@@ -259,7 +260,7 @@ def test_two_devices_hear_only_their_own() -> None:
             assert {heard[1] for heard in other.heard if heard[0] == "audio"} == {b"two"}
             frames = []
             while len(frames) < 8:
-                message = await two.recv()
+                message = await within(two.recv(), f"frame {len(frames)} of 8")
                 frames += [message] if isinstance(message, bytes) else []
             assert frames == list(plain_clip(8).packets)
 
@@ -277,7 +278,7 @@ def test_stop_closes_everybody() -> None:
                 ("closed", CloseReason.STOPPING)
             ] * 2
             with pytest.raises(ConnectionClosed) as caught:
-                await polite.recv()
+                await within(polite.recv(), "the Close")
             assert caught.value.rcvd is not None
             assert caught.value.rcvd.code == 1001
             deaf.transport.abort()

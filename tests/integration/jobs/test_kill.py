@@ -16,6 +16,7 @@ import pytest
 
 from etude.jobs import enqueue
 from etude.store import Database
+from etude.testing.waiting import ended
 
 Run = Callable[..., Any]
 WORKER = Path(__file__).with_name("worker_process.py")
@@ -38,7 +39,7 @@ class Workers:
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         process.kill()
-        process.wait()
+        ended(process)
         self.alive.remove(process)
 
     def close(self) -> None:
@@ -148,7 +149,7 @@ def test_kill_at_each_crash_point(
     async def main() -> None:
         await ask(database, 10)
         doomed = workers.start(crash_at)
-        assert await asyncio.to_thread(doomed.wait, DEADLINE_S) == -signal.SIGKILL
+        assert await asyncio.to_thread(ended, doomed) == -signal.SIGKILL
         workers.start()
 
         async def all_done() -> bool:
@@ -188,7 +189,7 @@ def test_live_peer_takes_over_and_the_sleeper_is_fenced(
 
         await until(done, "the end of the job")
         sleeper.terminate()
-        await asyncio.to_thread(sleeper.wait, DEADLINE_S)
+        await asyncio.to_thread(ended, sleeper)
         async with database.read() as connection:
             pids = (await connection.exec_driver_sql("SELECT pid FROM effect")).scalars().all()
         assert pids == [peer.pid]

@@ -36,6 +36,7 @@ from etude.jobs.errors import JobArgsError
 from etude.jobs.tables import job
 from etude.store import Database
 from etude.testing.clocks import ManualClock
+from etude.testing.waiting import within
 
 Run = Callable[..., Any]
 PACE = Pace(concurrency=2, lease_s=0.3, poll_s=0.01)
@@ -59,8 +60,8 @@ async def running(
     try:
         yield runner
     finally:
-        await runner.stop(grace_s=options.get("grace_s", 10))
-        await runner.wait()
+        await within(runner.stop(grace_s=options.get("grace_s", 10)), "the runner's stop")
+        await within(runner.wait(), "the runner's end")
 
 
 async def ask(database: Database, clock: ManualClock, kind: str, key: str = "1") -> bool:
@@ -350,10 +351,10 @@ def test_cancelled_job_that_runs_is_stopped_and_fenced(
     async def main() -> None:
         await ask(database, clock, "hang")
         async with running(database, {"hang": hang}, clock=clock):
-            await begun.wait()
+            await within(begun.wait(), "the handler's begin")
             async with database.transaction() as work:
                 await cancel(work, "hang", "1", now=clock.now())
-            await stopped.wait()
+            await within(stopped.wait(), "the end of the handler")
         assert (await row_of(database, "hang")).state == JobState.CANCELLED
 
     run(main())
@@ -387,7 +388,7 @@ def test_lost_job_is_taken_over_and_the_first_run_is_fenced(
         await ask(database, clock, "slow")
         frozen = Pace(concurrency=1, lease_s=3600, poll_s=0.01)  # it does not prolong in this test
         async with running(database, {"slow": slow}, clock=clock, pace=frozen):
-            await begun.wait()
+            await within(begun.wait(), "the handler's begin")
             clock.advance(3601)
             async with running(database, {"slow": quick}, clock=clock):
                 await until_state(database, "slow", JobState.DONE)
@@ -416,7 +417,7 @@ def test_living_runner_keeps_its_job(run: Run, database: Database, clock: Manual
     async def main() -> None:
         await ask(database, clock, "slow")
         async with running(database, {"slow": slow}, clock=clock):
-            await begun.wait()
+            await within(begun.wait(), "the handler's begin")
             async with running(database, {"slow": slow}, clock=clock):
                 for _ in range(5):
                     lease_us = (await row_of(database, "slow")).lease_until_us
@@ -547,7 +548,7 @@ def test_stopped_runner_puts_its_jobs_back(
         await ask(database, clock, "hang")
         runner = Runner(database, {"hang": hang}, clock=clock, pace=PACE)
         await runner.start()
-        await begun.wait()
+        await within(begun.wait(), "the handler's begin")
         await runner.stop(grace_s=0)
         row = await row_of(database, "hang")
         assert (row.state, row.attempts, row.executor) == (JobState.QUEUED, 0, None)
@@ -569,13 +570,13 @@ def test_stopping_runner_lets_its_jobs_end(
         await ask(database, clock, "slow")
         runner = Runner(database, {"slow": slow, "late": slow}, clock=clock, pace=PACE)
         await runner.start()
-        await begun.wait()
+        await within(begun.wait(), "the handler's begin")
         stopping = asyncio.create_task(runner.stop(grace_s=60))
         await asyncio.sleep(0)
         await ask(database, clock, "late")
         go_on.set()
-        await stopping
-        await runner.wait()
+        await within(stopping, "the runner's stop")
+        await within(runner.wait(), "the runner's end")
         assert (await row_of(database, "slow")).state == JobState.DONE
         assert (await row_of(database, "late")).state == JobState.QUEUED
 
@@ -699,7 +700,7 @@ def test_broken_runner_says_so(
         await runner.start()
         try:
             with pytest.raises(ZeroDivisionError):
-                await runner.wait()
+                await within(runner.wait(), "the runner's end")
         finally:
             await runner.stop()
 
@@ -747,7 +748,7 @@ def test_a_waiter_that_gives_up_costs_no_lease(
     async def main() -> None:
         await ask(database, clock, "slow")
         async with running(database, {"slow": slow}, clock=clock) as runner:
-            await begun.wait()
+            await within(begun.wait(), "the handler's begin")
             waiting = asyncio.create_task(runner.wait())
             await asyncio.sleep(0)
             waiting.cancel()

@@ -21,6 +21,7 @@ from etude.llm.errors import (
     LlmUnreachableError,
 )
 from etude.testing.fake_llm import Cuts, Drips, FakeModel, Floods, Hangs, Part, Raw, Says, Status
+from etude.testing.waiting import within
 
 QUESTION = Request(messages=(Message("system", "Be brief."), Message("user", "How was bar 5?")))
 
@@ -134,7 +135,7 @@ def test_a_question_can_be_cancelled() -> None:
     async def run(url: str) -> str:
         async with Chat(Endpoint(url=url, model="small")) as chat:
             question = asyncio.create_task(chat.ask(QUESTION))
-            await asyncio.to_thread(model.arrived.acquire)
+            assert await asyncio.to_thread(model.arrived.acquire, timeout=30)
             question.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await question
@@ -274,7 +275,7 @@ def test_cancelling_a_stream_closes_the_connection() -> None:
         heard = asyncio.Event()
         async with Chat(Endpoint(url=url, model="small")) as chat:
             asking = asyncio.create_task(chat.stream(QUESTION, lambda _: heard.set()))
-            await heard.wait()
+            await within(heard.wait(), "the model's first words")
             began = time.monotonic()
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):

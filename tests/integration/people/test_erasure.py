@@ -32,6 +32,7 @@ from etude.people.own_data import people_data
 from etude.people.records import HOST
 from etude.store import Blobs, Database, UnitOfWork
 from etude.testing.clocks import ManualClock
+from etude.testing.waiting import within
 
 HOUR = timedelta(hours=1)
 NAME = "Ottilie-Mustermann-7391"
@@ -226,7 +227,7 @@ def test_an_upload_under_way_is_seen_by_the_erasure(
             order.append("upload")
 
     async def erasure(locked: asyncio.Event) -> None:
-        await locked.wait()
+        await within(locked.wait(), "the upload's lock")
         async with school.database.transaction() as work:
             await erase_learner(work, registry, learner.learner_id, actor=HOST, now=school.now)
             order.append("erasure")

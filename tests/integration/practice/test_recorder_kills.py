@@ -21,6 +21,7 @@ from etude.practice.recorder import Recorder
 from etude.testing.nursery import Nursery
 from etude.testing.practising import packets_of, turns_of
 from etude.testing.recorder_process import ACKNOWLEDGED, PACKETS, STEPS, finish
+from etude.testing.waiting import PATIENCE_S
 
 SOAK_KILLS = int(os.environ.get("ETUDE_TEST_SOAK_KILLS", "200"))
 POINTS = (
@@ -70,7 +71,9 @@ def kill_recorder(nursery: Nursery, folder: Path, seed: int) -> Figures:
         "etude.testing.recorder_process", str(root), str(seed), environment=environment
     )
     if not at_a_point:
+        until_s = time.monotonic() + PATIENCE_S
         while process.running() and not told_of(folder):
+            assert time.monotonic() < until_s, process.log_text()
             time.sleep(0.001)
         time.sleep(chance.uniform(0, 0.4))
         process.kill()

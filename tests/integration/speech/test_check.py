@@ -11,6 +11,7 @@ import pytest
 from etude.speech.check import run_check, words_kept
 from etude.speech.engines import Engines, SpeechOptions
 from etude.speech.speech_server import ServerOptions
+from etude.testing.waiting import run_bounded
 
 PROGRAM = [sys.executable, "-m", "etude", "speech", "check"]
 # Where the system gives no network namespace: every socket that could leave is refused instead.
@@ -28,11 +29,11 @@ main()
 def without_network(*arguments: str) -> subprocess.CompletedProcess[str]:
     unshare = shutil.which("unshare")
     alone = [unshare, "--user", "--map-root-user", "--net"] if unshare else []
-    if not alone or subprocess.run([*alone, "true"], check=False).returncode != 0:  # noqa: S603 - fixed words
+    if not alone or run_bounded([*alone, "true"], check=False).returncode != 0:
         command = [sys.executable, "-c", REFUSING, *arguments]
     else:
         command = [*alone, *PROGRAM, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
+    return run_bounded(command, capture_output=True, text=True, limit_s=240)
 
 
 def test_all_works_without_network(engines: Engines, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from etude.speech.errors import SpeechLanguageError
 from etude.speech.recognise import Recogniser
 from etude.speech.recognise_http import HttpRecogniser
 from etude.speech.speech_server import ServerOptions
+from etude.testing.waiting import joined
 
 APPLES = "How many apples do you have?"
 SILENCE = Pcm(sample_rate=16_000, samples=bytes(64_000))
@@ -41,7 +42,7 @@ def address() -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()
-        thread.join()
+        joined(thread)
 
 
 @pytest.fixture(params=["embedded", "http"])

@@ -23,6 +23,7 @@ from etude.store.errors import (
 from etude.store.tables import blob, blob_reference
 from etude.testing.clocks import ManualClock
 from etude.testing.lossy_files import LossyFiles, PowerCutError
+from etude.testing.waiting import within
 
 Run = Callable[..., Any]
 DATA = b"a short recording"
@@ -174,7 +175,7 @@ def test_broken_off_upload_leaves_nothing(run: Run, blobs: Blobs, folder: Path) 
 
     async def cancelled() -> None:
         task = asyncio.create_task(blobs.put_stream(endless()))
-        await began.wait()
+        await within(began.wait(), "the first piece")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -4,9 +4,9 @@ import importlib.util
 import itertools
 import pkgutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import etude
 from etude.store import Database, check, current_revision, metadata, newest_revision, upgrade
 from etude.store.errors import SchemaAhead, SchemaBehind
 from etude.store.migrations import __file__ as migrations_file
+from etude.testing.waiting import run_bounded
 
 Run = Callable[..., Any]
 VERSIONS = sorted((Path(migrations_file).parent / "versions").glob("*.py"))
@@ -101,8 +102,9 @@ def test_database_of_a_newer_version_is_left_alone(run: Run, database_url: str) 
 def test_upgrades_at_once_do_not_meet(empty_database_url: str) -> None:
     """Three processes that upgrade the same empty database at once all succeed."""
     command = [sys.executable, "-c", UPGRADE, empty_database_url]
-    processes = [subprocess.Popen(command) for _ in range(3)]  # noqa: S603 - our own script
-    assert [process.wait() for process in processes] == [0, 0, 0]
+    with ThreadPoolExecutor(3) as threads:
+        upgrades = [threads.submit(run_bounded, command) for _ in range(3)]
+    assert [upgrade.result().returncode for upgrade in upgrades] == [0, 0, 0]
     asyncio.run(check(empty_database_url))
 
 
@@ -112,10 +114,10 @@ def test_upgrade_killed_before_its_commit_leaves_the_old_schema(
     """A kill before the commit leaves nothing of the upgrade; the next run is whole."""
     command = [sys.executable, "-c", UPGRADE, empty_database_url]
     monkeypatch.setenv("ETUDE_CRASH_AT", "store.migration.before_commit")
-    assert subprocess.call(command) == -signal.SIGKILL  # noqa: S603 - our own script
+    assert run_bounded(command).returncode == -signal.SIGKILL
     assert asyncio.run(current_revision(empty_database_url)) is None
     monkeypatch.setenv("ETUDE_CRASH_AT", "store.migration.committed")
-    assert subprocess.call(command) == -signal.SIGKILL  # noqa: S603 - our own script
+    assert run_bounded(command).returncode == -signal.SIGKILL
     asyncio.run(check(empty_database_url))
 
 

@@ -4,11 +4,9 @@ import asyncio
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +16,13 @@ from sqlalchemy import insert
 from etude.store import Database, upgrade
 from etude.store.tables import blob
 from etude.testing.databases import NoPostgres, PostgresServer
+from etude.testing.syscalls import NoTraceError, Trace
+from etude.testing.waiting import run_bounded, until
 
 STRACE = shutil.which("strace")
 CALLS = "trace=write,pwrite64,pwritev,fsync,fdatasync,sendto"
 ANSWERS = 5
+LOOKS = 10
 # Says `ANSWER-<n>` where a server would send its answer.
 SCRIPT = """
 import asyncio, os, sys
@@ -78,7 +79,7 @@ def test_sqlite_syncs_its_log_before_the_answer(sqlite_url: str, tmp_path: Path)
     trace = tmp_path / "trace"
     command = [STRACE, "-f", "-y", "-e", CALLS, "-o", trace]
     script = [sys.executable, "-c", SCRIPT, sqlite_url, str(ANSWERS)]
-    subprocess.run([*command, *script], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - ours
+    run_bounded([*command, *script], check=True, stdout=subprocess.DEVNULL)
     text = trace.read_text(errors="replace")
     assert check_order(text, r"[^>]*etude\.db-wal", r'"ANSWER-') == ANSWERS
 
@@ -98,28 +99,28 @@ def server() -> Iterator[PostgresServer]:
     alone.stop()
 
 
-def processes_of(server: PostgresServer) -> list[str]:
+def processes_of(server: PostgresServer) -> list[int]:
     pid = server.pid()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [str(pid), *children]
+    assert pid is not None
+    known: list[list[str]] = [[]]
+
+    def settled() -> bool:
+        known.append(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        return len(known) > LOOKS and all(one == known[-1] for one in known[-LOOKS:])
+
+    until(settled, "a server without sessions that end just now: they could not be attached to")
+    return [pid, *map(int, known[-1])]
 
 
 def test_postgres_syncs_its_log_before_the_answer(server: PostgresServer, tmp_path: Path) -> None:
     """Each `COMMIT` of PostgreSQL is synced before the server acknowledges it."""
     asyncio.run(upgrade(server.url()))
-    trace, messages = tmp_path / "trace", tmp_path / "messages"
-    attach = [argument for pid in processes_of(server) for argument in ("-p", pid)]
-    command = [str(STRACE), "-f", "-y", "-e", CALLS, "-o", str(trace), *attach]
-    with messages.open("wb") as output:
-        tracer = subprocess.Popen(command, stderr=output)  # noqa: S603 - ours
-        while "attached" not in messages.read_text():
-            if tracer.poll() is not None:
-                pytest.skip(f"NOT CHECKED, strace may not attach: {messages.read_text()}")
-            time.sleep(0.01)
-        asyncio.run(_commit_some(server.url()))
-        tracer.send_signal(signal.SIGINT)
-        tracer.wait()
-    text = trace.read_text(errors="replace")
+    try:
+        with Trace(processes_of(server), tmp_path / "trace") as trace:
+            asyncio.run(_commit_some(server.url()))
+    except NoTraceError as reason:
+        pytest.skip(f"NOT CHECKED, strace may not attach: {reason}")
+    text = trace.text()
     # Tag C, length, `COMMIT`: the acknowledgement of one.
     assert check_order(text, r"[^>]*/pg_wal/[^>]*", r"sendto\(.*C\\0\\0\\0\\vCOMMIT\\0") == ANSWERS
 

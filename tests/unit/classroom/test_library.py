@@ -25,6 +25,7 @@ from etude.classroom.references import is_file, slots_of
 from etude.files import Files, armed
 from etude.testing.bad_disks import FullFiles
 from etude.testing.lossy_files import LossyFiles, PowerCutError
+from etude.testing.waiting import joined
 
 CLASSROOM = read_classroom((Path(__file__).parent / "tides.json").read_bytes())
 FILES = {slot.reference: b"x" for slot in slots_of(CLASSROOM) if is_file(slot.reference)}
@@ -130,11 +131,13 @@ def test_of_many_editors_at_once_one_wins(tmp_path: Path) -> None:
         except ClassroomChangedError:
             pass
 
-    editors = [threading.Thread(target=edit, args=(f"Edit {index}",)) for index in range(6)]
+    editors = [
+        threading.Thread(target=edit, args=(f"Edit {index}",), daemon=True) for index in range(6)
+    ]
     for editor in editors:
         editor.start()
     for editor in editors:
-        editor.join()
+        joined(editor)
     assert [ClassroomLibrary(tmp_path).read("demo_tides01").stage.name] == won
 
 

@@ -1,6 +1,5 @@
 """The root of the command line: languages, exit codes, lazy parts."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from etude.errors import (
     UnavailableError,
 )
 from etude.i18n import LOCALES, catalogue
+from etude.testing.waiting import run_bounded
 
 
 def run_with(
@@ -165,7 +165,5 @@ def test_the_edges_commands_import_no_server() -> None:
         "heavy = {'sqlalchemy', 'litestar', 'uvicorn', 'alembic', 'pydantic_settings', 'dbos'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    shown = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
-    )
+    shown = run_bounded([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from etude.cli import exits
+from etude.testing.waiting import run_bounded
 
 LINES = b"".join(
     b'{"event_id":"e%d","session_id":"s","ts":0,"event_type":"streak","signal":"x"}\n' % number
@@ -19,7 +20,7 @@ LINES = b"".join(
 def etude(
     arguments: str, file: Path, stdout: int, encoding: str = "utf-8"
 ) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # noqa: S603 - our own program
+    return run_bounded(
         [sys.executable, "-m", "etude", *arguments.split(), str(file)],
         stdout=stdout,
         stderr=subprocess.PIPE,

@@ -23,6 +23,7 @@ from etude.cli.supervisor import (
     Restarts,
     Supervisor,
 )
+from etude.testing.waiting import within
 
 DEADLINE_S = 60.0
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -104,7 +105,7 @@ def test_a_killed_child_is_started_again(run: Run, tmp_path: Path, program: Path
         await until(lambda: len(pids(tmp_path, "a")) == 2)
         assert len(pids(tmp_path, "b")) == 1
         os.kill(os.getpid(), signal.SIGTERM)
-        await running
+        await within(running, "the end of the supervisor", limit_s=DEADLINE_S)
         assert [pid for name in "ab" for pid in pids(tmp_path, name) if alive(pid)] == []
 
     run(watch())
@@ -126,7 +127,7 @@ def test_a_stop_is_passed_on(
         running = asyncio.create_task(supervisor.run())
         await until(lambda: len(pids(tmp_path, "a")) == 1 and len(pids(tmp_path, "b")) == 1)
         os.kill(os.getpid(), number)
-        await running
+        await within(running, "the end of the supervisor", limit_s=DEADLINE_S)
         assert closed == [True]
         assert [pid for name in "ab" for pid in pids(tmp_path, name) if alive(pid)] == []
 
@@ -145,7 +146,7 @@ def test_a_child_that_does_not_stop_is_killed(run: Run, tmp_path: Path, program:
         running = asyncio.create_task(supervisor.run())
         await until(lambda: len(pids(tmp_path, "a")) == 1)
         os.kill(os.getpid(), signal.SIGTERM)
-        await running
+        await within(running, "the end of the supervisor", limit_s=DEADLINE_S)
         assert not alive(pids(tmp_path, "a")[0])
 
     run(watch())
@@ -160,7 +161,7 @@ def test_a_child_that_cannot_run_ends_the_whole(run: Run, tmp_path: Path, progra
             command=(sys.executable, str(program)),
         )
         with pytest.raises(ChildFailedError) as raised:
-            await supervisor.run()
+            await within(supervisor.run(), "the end of the supervisor", limit_s=DEADLINE_S)
         assert raised.value.params == {"name": "a", "times": 1}
         assert [pid for pid in pids(tmp_path, "b") if alive(pid)] == []
 

@@ -2,7 +2,6 @@ import errno
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from etude.edge.reader import JournalFolder
 from etude.edge.seal import read_seal
 from etude.testing.journals import numbered
 from etude.testing.lossy_files import LossyFiles
+from etude.testing.waiting import run_bounded
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -106,7 +106,7 @@ def test_the_lock_goes_with_a_killed_process(tmp_path: Path) -> None:
         "journal = Journal.open(Path(sys.argv[1]), 's-1')\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)  # noqa: S603 - ours
+    run_bounded([sys.executable, "-c", program, str(tmp_path)], check=False)
     Journal.open(tmp_path, "s-1").close()
 
 
@@ -284,7 +284,7 @@ def test_a_file_size_limit_is_a_full_disk(tmp_path: Path) -> None:
         "journal.flush()\n"
         "print(full)\n"
     )
-    ran = subprocess.run(  # noqa: S603 - our own interpreter and program
+    ran = run_bounded(
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert 0 < int(ran.stdout) < 10

@@ -2,7 +2,6 @@
 
 import os
 import random
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +28,7 @@ from etude.examiner.report import (
 from etude.rubric.library import RubricLibrary
 from etude.testing.builders import session
 from etude.testing.samples import sample_lines
+from etude.testing.waiting import run_bounded
 
 RUBRIC = RubricLibrary.load().get("violin-basic")
 MADE = datetime(2026, 3, 1, tzinfo=UTC)
@@ -172,7 +172,7 @@ def test_every_process_makes_the_same_bytes(tmp_path: Path) -> None:
         folder = tmp_path / seed
         folder.mkdir()
         (folder / "tests_module.py").write_bytes(Path(__file__).read_bytes())
-        ended = subprocess.run(  # noqa: S603 - our own interpreter
+        ended = run_bounded(
             [sys.executable, "-c", _SCRIPT],
             cwd=folder,
             env={**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": language, "PYTHONPATH": "."},

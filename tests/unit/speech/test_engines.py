@@ -1,6 +1,5 @@
 """Engines where their libraries are not installed."""
 
-import subprocess
 import sys
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from etude.speech.engines import Engines, SpeechOptions
 from etude.speech.errors import SPEECH_INSTALL_LINE, SpeechExtraMissingError
 from etude.speech.models import Models
+from etude.testing.waiting import run_bounded
 
 LIBRARIES = (
     "ctranslate2",
@@ -47,7 +47,7 @@ print(sorted(heavy & set(sys.modules)))
 
 def test_nothing_is_loaded_at_import() -> None:
     """The modules of speech can be imported without any of its libraries."""
-    done = subprocess.run(  # noqa: S603 - our own words
+    done = run_bounded(
         [sys.executable, "-c", IMPORTING], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"

@@ -1,13 +1,13 @@
 """How the libraries of the engines are loaded."""
 
 import os
-import subprocess
 import sys
 
 import pytest
 
 from etude.speech.errors import SpeechExtraMissingError
 from etude.speech.libraries import SILENT, load_library
+from etude.testing.waiting import run_bounded
 
 
 def test_no_library_may_speak_to_its_maker() -> None:
@@ -18,7 +18,7 @@ def test_no_library_may_speak_to_its_maker() -> None:
         "load_library('wave')\n"
         "print(os.environ['ORT_DISABLE_TELEMETRY'])"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)  # noqa: S603 - our own code
+    ran = run_bounded([sys.executable, "-c", code], capture_output=True, check=True)
     assert ran.stdout.strip() == b"1"
 
 

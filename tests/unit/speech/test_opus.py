@@ -2,7 +2,6 @@ import array
 import contextlib
 import math
 import os
-import subprocess
 import sys
 from ctypes.util import find_library
 from types import ModuleType
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from etude.speech import opus
 from etude.speech.errors import OpusFormatError, OpusPacketError, SoundLibraryMissingError
 from etude.speech.opus import OpusDecoder, OpusEncoder, packet_ms, packet_samples
+from etude.testing.waiting import run_bounded
 
 
 def sine(samples: int, rate: int, hertz: float = 440.0) -> bytes:
@@ -130,7 +130,7 @@ def test_the_libopus_of_the_system_serves_as_well() -> None:
         "mapped = [line for line in open('/proc/self/maps') if '/libopus.so' in line]\n"
         "assert mapped and not any('opuslib' in line for line in mapped)"
     )
-    subprocess.run(  # noqa: S603 - this interpreter
+    run_bounded(
         [sys.executable, "-c", code],
         check=True,
         env=os.environ | {"OPUSLIB_NEXT_USE_SYSTEM_LIB": "1"},

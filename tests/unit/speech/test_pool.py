@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from etude.speech.errors import (
 from etude.speech.pool import Lane, PoolLimits, SpeechPool, time_limit_s
 from etude.speech.requests import Align, Recognise, Synthesise
 from etude.testing.speech_engines import FACTORY
+from etude.testing.waiting import ended, until
 
 SECOND = Pcm(sample_rate=16_000, samples=bytes(32_000))
 LONG_S = 120
@@ -164,8 +164,7 @@ def test_a_closed_pool_refuses() -> None:
     said(pool, "warm")
     running = pool.recognise(SECOND, language="en", expected_text="please hang")
     waiting = pool.recognise(SECOND, language="en")
-    while not pool.state().running:
-        threading.Event().wait(0.01)
+    until(lambda: pool.state().running, "a request that is done", told=lambda: str(pool.state()))
     pool.close()
     pool.close()
     for future in (running, waiting):
@@ -198,14 +197,16 @@ def test_a_parent_that_is_killed_leaves_no_process() -> None:
         [sys.executable, "-c", KEEPING], stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
-    child = int(parent.stdout.readline())
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    deadline_s = time.monotonic() + LONG_S
-    while Path(f"/proc/{child}").exists() and _state(child) != "Z":
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
+    overdue = threading.Timer(LONG_S, parent.kill)  # then there is no line
+    overdue.start()
+    try:
+        child = int(parent.stdout.readline())
+    finally:
+        overdue.cancel()
+        parent.kill()
+        ended(parent)
+        parent.stdout.close()
+    until(lambda: _state(child) == "Z", "the end of the engine's process")
 
 
 def _state(pid: int) -> str:

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from etude.testing.relay import Relay
+from etude.testing.waiting import joined
 
 
 class Counting(http.server.BaseHTTPRequestHandler):
@@ -37,12 +38,12 @@ def reached() -> list[bytes]:
 def network(reached: list[bytes]) -> Iterator[Relay]:
     handler = type("Handler", (Counting,), {"reached": reached})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         with Relay(server.server_port) as relay:
             yield relay
         server.shutdown()
-        thread.join()
+        joined(thread)
 
 
 def test_it_carries_both_ways(network: Relay) -> None:

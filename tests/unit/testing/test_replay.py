@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from etude.edge.reader import JournalFolder
 from etude.events.model import Event
 from etude.testing.replay import replay, sample_events
+from etude.testing.waiting import run_bounded
 
 STARTED_AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -44,7 +44,7 @@ def test_a_killed_player_goes_on_where_it_was(tmp_path: Path, crash: str) -> Non
     """Killed for real and called again, the journal is the same as without the kill."""
     command = [sys.executable, "-m", "etude.testing.replay", tmp_path, STARTED_AT.isoformat()]
     environment = os.environ | {"ETUDE_CRASH_AT": f"edge.journal.{crash}"}
-    killed = subprocess.run(command, env=environment, check=False)  # noqa: S603 - our own program
+    killed = run_bounded(command, env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
     replay(tmp_path, STARTED_AT)
     assert [plain(event) for event in played(tmp_path)] == [plain(e) for e in sample_events()]
