@@ -39,7 +39,7 @@ from etude.cli.classroom_group import app
 from etude.cli.course_making import course_voice
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, every_page, show, with_database
-from etude.cli.material_files import SOUNDS, TEXTS, bytes_of, files_of, text_of
+from etude.cli.material_files import SOUNDS, TEXTS, bytes_of, files_of, naming, text_of
 from etude.clock import RandomIds
 from etude.jobs import Pace, Runner
 from etude.settings import Settings
@@ -260,7 +260,8 @@ def _show_job(job: ClassroomJob, *, as_json: bool) -> None:
 
 def _outline_of(path: Path, known: int) -> tuple[LessonOutline, int]:
     """Return the outline of a file: as `outline` prints it, with its revision, or alone."""
-    value = read_object(bytes_of(path))
+    with naming(path):
+        value = read_object(bytes_of(path))
     revision, inner = value.get("revision"), value.get("outline", value)
     try:
         outline = msgspec.convert(inner, LessonOutline)

@@ -29,7 +29,7 @@ from etude.cli import exits, terminal
 from etude.cli.classroom_group import app
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, every_page, show, with_database
-from etude.cli.material_files import bytes_of
+from etude.cli.material_files import bytes_of, naming
 from etude.cli.page_check import WIDTH, PageReport, look_at
 from etude.clock import RandomIds, SystemClock
 from etude.i18n import text
@@ -96,7 +96,8 @@ def edit(
 
     A module of a course is then published only after `etude course accept-source`.
     """
-    value = read_object(bytes_of(file))
+    with naming(file):
+        value = read_object(bytes_of(file))
     revision, document = value.get("revision"), value.get("classroom")
     if not isinstance(revision, str) or not isinstance(document, dict):
         raise typer.BadParameter(f"{file}: revision, classroom", param_hint="FILE")  # noqa: EM102, TRY003 - names of members
@@ -118,7 +119,8 @@ def check(
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Check a classroom's file, without installation; exit code 1: mistakes, 2: no document."""
-    found, losses = _read_file(file)
+    with naming(file):
+        found, losses = _read_file(file)
     told: dict[str, Any] = {
         "file": str(file),
         "title": found.stage.name,
@@ -160,7 +162,8 @@ def bring(
         told = {"classroom_id": made.id, "scenes": len(made.scenes), "title": made.stage.name}
         return told, brought.losses
 
-    told, losses = _with_shelf(act, data)
+    with naming(file):
+        told, losses = _with_shelf(act, data)
     if as_json:
         found = [{"path": one.path, "code": one.code} for one in losses]
         terminal.print_json(told | {"losses": found})

@@ -4,6 +4,7 @@ from etude.errors import (
     ConflictError,
     EtudeError,
     InvalidError,
+    MalformedError,
     NotFoundError,
     UnavailableError,
     UnsupportedError,
@@ -74,6 +75,12 @@ class SimulationFailedError(UnavailableError):
     """A simulated device could not connect."""
 
     code = "SIMULATION_FAILED"
+
+
+class ClassroomFileNotJsonError(MalformedError):
+    """A file given as a classroom or an outline, or the manifest in it, is no JSON object."""
+
+    code = "CLASSROOM_FILE_NOT_JSON"
 
 
 class BrowserMissingError(UnavailableError):

@@ -1,12 +1,15 @@
 """The material that commands are given: files, and folders of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from etude.authoring.errors import MaterialUnknownError, MaterialUnreadableError
 from etude.authoring.material import Material
+from etude.classroom.errors import ClassroomNotJsonError
 from etude.classroom.loading import MAX_BYTES
+from etude.cli.errors import ClassroomFileNotJsonError
 
 TEXTS: Final = frozenset({".md", ".markdown", ".txt"})
 SOUNDS: Final = frozenset({".mp3", ".wav", ".ogg", ".flac"})
@@ -63,3 +66,16 @@ def bytes_of(path: Path) -> bytes:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise MaterialUnknownError(file=str(path)) from error
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file, where what is read of it in the block is no JSON: what reads knows none.
+
+    Raises:
+        ClassroomFileNotJsonError: in the place of `ClassroomNotJsonError`.
+    """
+    try:
+        yield
+    except ClassroomNotJsonError as error:
+        raise ClassroomFileNotJsonError(file=str(path), reason=error.params["reason"]) from error
