@@ -110,7 +110,8 @@ class Supervisor:
             if pause_s is None:
                 raise ChildFailedError(name=child.name, times=restarts.failures)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
 
     async def _run_once(self, child: Child, lifeline: int) -> int:
         process = await asyncio.create_subprocess_exec(
@@ -126,8 +127,10 @@ class Supervisor:
         log.info(
             "process started", action="serve.child_started", child=child.name, child_pid=process.pid
         )
-        if self._stopping.is_set():  # the order to stop came while it was being started
-            process.terminate()
+        if self._stopping.is_set():
+            # The order to stop came while it was being started. It has begun nothing that could be
+            # ended in order, and may not hear another signal: nobody counts its grace any more.
+            process.kill()
         try:
             return await process.wait()
         finally:

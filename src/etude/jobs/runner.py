@@ -194,7 +194,8 @@ class Runner:
 async def _is_set(event: asyncio.Event, timeout_s: float) -> bool:
     """Wait for `event`, at most `timeout_s`; return whether it came."""
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
     return event.is_set()
 
 

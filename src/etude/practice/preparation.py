@@ -156,7 +156,8 @@ class Preparation:
 
     async def _tools(self) -> None:
         try:
-            await asyncio.wait_for(self._listed.wait(), TOOLS_WAIT_S)
+            async with asyncio.timeout(TOOLS_WAIT_S):
+                await self._listed.wait()
         except TimeoutError:
             _log.info("the tools are not known yet", action="tools.unknown")
 
