@@ -18,7 +18,7 @@ import uvicorn
 
 from etude.cli import gateway_speech, listening, terminal
 from etude.cli.installation import keys_folder
-from etude.cli.stopping import stop_signal
+from etude.cli.stopping import end, stop_signal
 from etude.clock import Clock, Ids, RandomIds, SystemClock
 from etude.edge.locks import FolderLock
 from etude.files import Files
@@ -359,8 +359,4 @@ async def _in_background(
     """Run `work` until the stack is left."""
     task = asyncio.create_task(work)
 
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(end)
+    stack.push_async_callback(end, task)

@@ -1,6 +1,5 @@
 """What the gateway hears, answers and says with, if it is installed and configured."""
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
 from typing import Final
@@ -9,6 +8,7 @@ import structlog
 
 from etude.cli.model import chat_of
 from etude.cli.speech_options import speech_options
+from etude.cli.stopping import aside
 from etude.errors import EtudeError
 from etude.llm.chat import Chat, Message, Request
 from etude.practice.conversation import Ask, Purpose, Said, instructions
@@ -44,7 +44,7 @@ def opened(settings: Settings, stack: contextlib.AsyncExitStack) -> LiveSpeech |
 
     async def close() -> None:
         speech.close()
-        await asyncio.to_thread(pool.close)
+        await aside(pool.close)
 
     stack.push_async_callback(close)
     return speech

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Protocol, cast
 import structlog
 import typer
 
-from etude.cli import lifeline, listening, logs, terminal
+from etude.cli import lifeline, listening, logs, stopping, terminal
 from etude.cli.installation import require_folder
 from etude.cli.supervisor import Child, Supervisor
 from etude.settings import Settings, load, unknown_variables
@@ -41,7 +41,11 @@ class _WebMain(Protocol):
     """`etude.web.main`, started by name: the command line imports no web."""
 
     def run(
-        self, settings: Settings, listener: socket.socket, announce: Callable[[], None]
+        self,
+        settings: Settings,
+        listener: socket.socket,
+        announce: Callable[[], None],
+        on_stop: Callable[[], None],
     ) -> None: ...
 
 
@@ -59,13 +63,18 @@ def serve(host: HostOption = None, port: PortOption = None, role: RoleOption = N
         )
         for number in range(1, settings.web_processes + 1)
     )
+
+    def stop() -> None:
+        stopping.bound_the_end()
+        listener.close()
+
     supervisor = Supervisor(
         children=(
             *webs,
             Child(name="worker", arguments=("worker",)),
             Child(name="gateway", arguments=("gateway", "--web", _own_url(settings, listener))),
         ),
-        on_stop=listener.close,
+        on_stop=stop,
     )
     _say_where(settings, listener)
     asyncio.run(supervisor.run())
@@ -94,7 +103,7 @@ def web(
 
     web_main = cast("_WebMain", importlib.import_module("etude.web.main"))
     with listener:
-        web_main.run(settings, listener, announce)
+        web_main.run(settings, listener, announce, stopping.bound_the_end)
 
 
 def worker(parent: LifelineOption = None) -> None:

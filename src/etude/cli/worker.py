@@ -16,7 +16,7 @@ from etude.authoring.model.configured import model_author
 from etude.cli.assessing import assessing_runners, pending_metrics, speech_pool
 from etude.cli.course_making import course_handlers, voice_of
 from etude.cli.model import chat_of, rewording
-from etude.cli.stopping import stop_signal
+from etude.cli.stopping import aside, stop_signal
 from etude.clock import Clock, RandomIds, SystemClock
 from etude.examiner.enqueue import EXAMINE, REWORD, sessions_abandoned
 from etude.examiner.examine_job import Examine
@@ -29,6 +29,7 @@ from etude.people.erasure import SCRUB, scrub_handler
 from etude.practice.assignments.learner_data import assignments_data
 from etude.sessions.lifecycle import close_abandoned
 from etude.settings import Settings
+from etude.speech.pool import SpeechPool
 from etude.store import Blobs, Database, check
 from etude.store.work import UnitOfWork
 
@@ -39,6 +40,10 @@ SWEEP_EVERY_S: Final = 3600
 
 COURSE_PACE: Final = Pace(concurrency=2)
 MODEL_PACE: Final = Pace(concurrency=2)
+GRACE_S: Final = 10.0
+"""What running jobs have to end in order."""
+PUT_BACK_S: Final = 1.0
+"""What those that can be stopped then have to be put back, before the engines are gone."""
 MODEL_RETRY: Final = RetryPolicy(max_attempts=6, first_wait_s=10)
 
 log = structlog.get_logger("etude.worker")
@@ -77,9 +82,7 @@ async def run(settings: Settings) -> None:
             log.info("working", action="worker.started")
             await _until(stopping, runners)
         finally:
-            await asyncio.gather(*(runner.stop() for runner in runners))
-            if pool is not None:
-                await asyncio.to_thread(pool.close)
+            await stop_all(runners, pool)
             if chat is not None:
                 await chat.close()
     log.info("stopped", action="worker.stopped")
@@ -152,6 +155,22 @@ def asking_runner(database: Database, chat: Chat, clock: Clock) -> Runner:
     """Return a runner of its own for what asks a model: one that hangs takes no other's place."""
     reword = Reword(database, rewording(chat), chat.endpoint.model, clock, RandomIds())
     return Runner(database, {REWORD: reword}, retries={REWORD: MODEL_RETRY}, pace=MODEL_PACE)
+
+
+async def stop_all(
+    runners: Sequence[Runner], pool: SpeechPool | None, grace_s: float = GRACE_S
+) -> None:
+    """Stop the runners, and the engines that their jobs ask.
+
+    A job in a thread cannot be ended from outside. After the grace the engines are closed under it:
+    it learns that at its next question, where it would else wait for its turn among many.
+    """
+    stops = [asyncio.create_task(runner.stop(grace_s)) for runner in runners]
+    if stops:
+        await asyncio.wait(stops, timeout=grace_s + PUT_BACK_S)
+    if pool is not None:
+        await aside(pool.close)
+    await asyncio.gather(*stops)
 
 
 async def _until(stopping: asyncio.Event, runners: Sequence[Runner]) -> None:

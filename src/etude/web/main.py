@@ -7,6 +7,7 @@ import importlib.util
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Final, Literal
 
 import structlog
@@ -25,25 +26,36 @@ KEEP_ALIVE_S: Final = 75  # longer than a proxy's in front (usually 60 s): that 
 log = structlog.get_logger("etude.web")
 
 
-def run(settings: Settings, listener: socket.socket, announce: Callable[[], None]) -> None:
+def run(
+    settings: Settings,
+    listener: socket.socket,
+    announce: Callable[[], None],
+    on_stop: Callable[[], None],
+) -> None:
     """Serve on `listener` until SIGTERM or SIGINT; requests in flight then have `GRACE_S` to end.
 
     Args:
         settings: role, database and data folder.
         listener: a bound TCP socket; closed at the end.
         announce: called once requests are accepted.
+        on_stop: called once when the order to stop has come.
 
     Raises:
         SchemaBehind, SchemaAhead, StoreUnavailable: nothing was served; the message helps.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, listener, announce))
+        runner.run(_serve(settings, listener, announce, on_stop))
 
 
-async def _serve(settings: Settings, listener: socket.socket, announce: Callable[[], None]) -> None:
+async def _serve(
+    settings: Settings,
+    listener: socket.socket,
+    announce: Callable[[], None],
+    on_stop: Callable[[], None],
+) -> None:
     await migrations.check(settings.database_url)
     async with open_services(settings) as services:
-        server = _Server(configure(create_app(services)), announce)
+        server = _Server(configure(create_app(services)), announce, on_stop)
         await server.serve(sockets=[listener])
     log.info("stopped", action="web.stopped")
 
@@ -71,13 +83,21 @@ def configure(app: Front) -> uvicorn.Config:
 class _Server(uvicorn.Server):
     """Announces its start, and returns after a signal where uvicorn would raise it once more."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, announce: Callable[[], None], on_stop: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._announce = announce
+        self._on_stop = on_stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._announce()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            self._on_stop()
+        super().handle_exit(sig, frame)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
