@@ -9,6 +9,7 @@ from etude.authoring.model.accounts import Account
 from etude.authoring.publication import Standing
 from etude.authoring.records import Course, CourseStatus, Problem
 from etude.cli import terminal
+from etude.cli.local import show_table
 from etude.i18n import text
 from etude.people.spending.amounts import MICRO
 from etude.people.spending.ledger import Call
@@ -69,6 +70,14 @@ def show_course(shown: Shown, *, as_json: bool) -> None:
         if standing.drifted:
             listed = ", ".join(map(str, standing.drifted))
             terminal.print_note(text("cli.course.drifted", locale, modules=listed))
+
+
+def show_publication(course_id: str, version: int, *, new: bool) -> None:
+    """Print which version of a course is published now, and whether it was before."""
+    locale = terminal.locale()
+    heads = [text(f"cli.course.head.{name}", locale) for name in ("course", "version", "new")]
+    is_new = text(f"cli.course.{'yes' if new else 'no'}", locale)
+    show_table(heads, [(course_id, str(version), is_new)])
 
 
 def call_row(call: Call, *, answers: bool) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from etude.authoring.records import (
 from etude.authoring.samples import SAMPLES, recordings, sample
 from etude.cli import exits, terminal
 from etude.cli.course_making import course_handlers, course_voice, courses_here
-from etude.cli.course_showing import Shown, call_row, show_course
+from etude.cli.course_showing import Shown, call_row, show_course, show_publication
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, show, with_database
 from etude.cli.material_files import SOUNDS, TEXTS, files_of, text_of
@@ -272,11 +272,14 @@ def publish(
         publisher = publisher_for(settings, here.database, here.clock)
         made = await publication.publish(courses, publisher, course, HOST)
         pins = [msgspec.to_builtins(one) for one in made.manifest.modules]
-        return {"course_id": course, "version": made.manifest.version, "new": made.new} | (
-            {"modules": pins} if as_json else {}
-        )
+        version = made.manifest.version
+        return {"course_id": course, "version": version, "new": made.new, "modules": pins}
 
-    show(with_database("course", data, act), as_json=as_json)
+    told = with_database("course", data, act)
+    if as_json:
+        terminal.print_json(told)
+    else:
+        show_publication(told["course_id"], told["version"], new=told["new"])
 
 
 @app.command()
