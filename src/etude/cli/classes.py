@@ -1,5 +1,6 @@
 """`etude class …` on this machine's database: classes, who teaches them, who is in them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -233,7 +234,14 @@ def import_file(
             )
         return shown(done)
 
-    show(with_database("class import", data, act), as_json=as_json)
+    done = with_database("class import", data, act)
+    if as_json:
+        terminal.print_json(done)
+        return
+    empty = done.pop("empty_lines")
+    show(done, as_json=False)
+    if empty:
+        terminal.say("cli.people.roster_empty_lines", lines=_spans(empty))
 
 
 def _change(command: str, class_id: str, change: ClassChange, data: Path | None) -> dict[str, Any]:
@@ -243,6 +251,17 @@ def _change(command: str, class_id: str, change: ClassChange, data: Path | None)
         return shown(changed)
 
     return with_database(command, data, act)
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """Write ascending numbers shortly: `3, 7-120`; a spreadsheet leaves many empty lines behind."""
+    spans: list[tuple[int, int]] = []
+    for each in numbers:
+        if spans and spans[-1][1] == each - 1:
+            spans[-1] = (spans[-1][0], each)
+        else:
+            spans.append((each, each))
+    return ", ".join(f"{a}-{b}" if a < b else str(a) for a, b in spans)
 
 
 def _bytes_of(file: Path) -> bytes:

@@ -1,7 +1,9 @@
 """A roster as a file: CSV in UTF-8, a learner a line, `name[,id][,device_id]`.
 
 A first line that begins with `name` is a heading and says which columns follow. Empty lines are
-passed over. Pure: whether there are such learners and devices is `roster_import`'s to find out.
+passed over; of those with separators and nothing between them (`,,`) the numbers are kept, since
+somebody may have been meant to stand there. Pure: whether there are such learners and devices is
+`roster_import`'s to find out.
 """
 
 import csv
@@ -41,10 +43,11 @@ class RosterLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RosterFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What could be read, and what is wrong with the other lines."""
+    """What could be read, what is wrong with other lines, and the numbers of lines like `,,`."""
 
     lines: tuple[RosterLine, ...]
     wrong: tuple[RosterLineError, ...]
+    empty: tuple[int, ...] = ()
 
 
 def read_roster(data: bytes, file: str = "-") -> RosterFile:
@@ -59,7 +62,7 @@ def read_roster(data: bytes, file: str = "-") -> RosterFile:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RosterFileUnreadableError(file=file, reason="not UTF-8") from error
-    rows, wrong = _rows(text)
+    rows, empty, wrong = _rows(text)
     columns: Sequence[str] = COLUMNS
     if rows and rows[0][1][0].lower() == COLUMNS[0]:
         line, heading = rows.pop(0)
@@ -78,23 +81,26 @@ def read_roster(data: bytes, file: str = "-") -> RosterFile:
             lines.append(_line(number, cells, columns))
         except RosterLineError as error:
             wrong.append(error)
-    return RosterFile(lines=tuple(lines), wrong=(*wrong, *_twice(lines)))
+    return RosterFile(lines=tuple(lines), wrong=(*wrong, *_twice(lines)), empty=tuple(empty))
 
 
-def _rows(text: str) -> tuple[list[tuple[int, list[str]]], list[RosterLineError]]:
-    """Cut a text into lines of cells, with the number that each line begins at."""
+def _rows(text: str) -> tuple[list[tuple[int, list[str]]], list[int], list[RosterLineError]]:
+    """Cut a text into lines of cells, with the number that each line begins at; those of `,,`."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text), strict=True)
     rows: list[tuple[int, list[str]]] = []
+    empty: list[int] = []
     begins = 1
     try:
         for cells in reader:
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
                 rows.append((begins, stripped))
+            elif len(stripped) > 1:
+                empty.append(begins)
             begins = reader.line_num + 1
     except csv.Error:
-        return rows, [LineNotCsvError(line=begins)]
-    return rows, []
+        return rows, empty, [LineNotCsvError(line=begins)]
+    return rows, empty, []
 
 
 def _separator(text: str) -> str:

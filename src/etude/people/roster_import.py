@@ -38,12 +38,17 @@ from etude.store import UnitOfWork
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import has done: learners made, learners who joined, devices given to somebody."""
+    """What an import has done: learners made, learners who joined, devices given to somebody.
+
+    Attributes:
+        empty_lines: numbers of the lines in which nothing stands but separators, passed over.
+    """
 
     lines: int
     added: int
     joined: int
     devices: int
+    empty_lines: tuple[int, ...] = ()
 
 
 async def import_roster(
@@ -94,7 +99,11 @@ async def import_roster(
     for device_id, who in sorted(whose, key=lambda pair: desk.devices[pair[0]]):
         await _give(work, device_id, desk.devices[device_id], who, actor=actor, now=now)
     return Imported(
-        lines=len(roster.lines), added=len(added), joined=len(joining), devices=len(whose)
+        lines=len(roster.lines),
+        added=len(added),
+        joined=len(joining),
+        devices=len(whose),
+        empty_lines=roster.empty,
     )
 
 

@@ -62,6 +62,7 @@ def test_a_class_from_its_list_to_its_end(shell: Shell) -> None:
         "added": 2,
         "joined": 2,
         "devices": 1,
+        "empty_lines": [],
     }
     assert shell.json("class", "import", "3b", roster)["added"] == 0
     anna = shell.json("learner", "create", "Anna")["learner_id"]
@@ -93,6 +94,17 @@ def test_a_teacher_is_put_to_a_class(shell: Shell, monkeypatch: pytest.MonkeyPat
     assert shell.json("class", "show", "3b")["teachers"] == ["li"]
     assert shell.json("class", "teacher", "3b", "li", "--remove")["teachers"] == []
     assert shell.run("class", "teacher", "3b", "wu")[0] == exits.NOT_FOUND
+
+
+def test_lines_in_which_nothing_stands_are_told(shell: Shell) -> None:
+    """By number, on stderr; the answer on stdout is of the others."""
+    shell.json("class", "create", "3B", "--id", "3b")
+    roster = shell.file("小红,,\n,,\n小明,,\n,,\n , ,\n,,\n")
+    code, out, err = shell.run("--locale", "zh-CN", "class", "import", "3b", roster)
+    assert (code, out) == (exits.OK, "2\t2\t2\t0\n")
+    assert err.endswith("2, 4-6。\n")
+    assert err.count("\n") == 1
+    assert shell.json("class", "import", "3b", roster)["empty_lines"] == [2, 4, 5, 6]
 
 
 def test_wrong_lines_are_told_by_number_without_names(shell: Shell) -> None:

@@ -51,6 +51,21 @@ def test_lines_have_the_numbers_that_an_editor_shows() -> None:
     assert [(each.code, each.params["line"]) for each in found.wrong] == [("ROSTER_LINE_NAME", 4)]
 
 
+@pytest.mark.parametrize(
+    ("data", "empty"),
+    [
+        ("Anna,a,t\n,,\nBen\n ,\t, \n", (2, 4)),
+        ("name;id\n;\nAnna;a\n", (2,)),
+        ("Anna\n\n \nBen\n", ()),
+        ('Anna,a\n,\nBen,"b\n', (2,)),
+    ],
+    ids=["cells", "semicolons", "no cells at all", "before what is no CSV"],
+)
+def test_lines_in_which_nothing_stands_are_numbered(data: str, empty: tuple[int, ...]) -> None:
+    """Somebody may have been meant to stand there; a line without separators is only space."""
+    assert read_roster(data.encode()).empty == empty
+
+
 def test_a_line_ends_where_csv_says() -> None:
     """Not at every character that Python or an editor takes for an end of a line."""
     (one,) = read_roster("An\u2028na,a".encode()).lines
