@@ -1,10 +1,11 @@
 """The language model that a person configured, if any, for the processes that ask it."""
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
+from etude.examiner.reword_job import Ask
 from etude.llm.chat import Chat, Endpoint, Message, Request
 from etude.llm.errors import LlmAddressError
+from etude.people.spending.paying import Payer
 from etude.settings import Settings
 
 _REWORDING_TOKENS: Final = 400
@@ -24,13 +25,14 @@ def chat_of(settings: Settings) -> Chat | None:
     return Chat(Endpoint(url=settings.llm_url, model=settings.llm_model, key=key))
 
 
-def rewording(chat: Chat) -> Callable[[str], Awaitable[str]]:
+def rewording(chat: Chat, payer: Payer) -> Ask:
     """Return what asks `chat` to reword one text: no invention is wanted, so temperature 0."""
 
-    async def ask(question: str) -> str:
+    async def ask(question: str, owner: str, subject: str) -> str:
         request = Request(
             messages=(Message("user", question),), max_tokens=_REWORDING_TOKENS, temperature=0.0
         )
-        return (await chat.ask(request)).text
+        answer = await payer.ask(chat, request, owner=owner, subject=subject, stage="report")
+        return answer.text
 
     return ask

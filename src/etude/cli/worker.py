@@ -26,6 +26,9 @@ from etude.examiner.shelf import RubricShelf
 from etude.jobs import Handler, Job, Pace, Periodic, RetryPolicy, Runner
 from etude.llm.chat import Chat
 from etude.people.erasure import SCRUB, scrub_handler
+from etude.people.spending.ledger import forget_old_calls
+from etude.people.spending.paying import Payer
+from etude.people.spending.terms import spending_terms
 from etude.practice.assignments.learner_data import assignments_data
 from etude.sessions.lifecycle import close_abandoned
 from etude.settings import Settings
@@ -71,7 +74,8 @@ async def run(settings: Settings) -> None:
             *assessing_runners(database, blobs, clock, pool, settings.speech_processes),
         ]
         if chat is not None:
-            runners.append(asking_runner(database, chat, clock))
+            payer = Payer(database, clock, spending_terms(settings))
+            runners.append(asking_runner(database, chat, payer, clock))
         voice = voice_of(settings, pool)
         runners.append(course_runner(settings, database, clock, voice))
         runners.append(classroom_runner(settings, database, blobs, clock, voice))
@@ -112,6 +116,8 @@ def handlers(
     async def sweep(job: Job) -> None:
         removed = await blobs.sweep_orphans(database)
         log.info("blobs swept", action=job.kind, blobs=removed)
+        async with database.transaction() as work:
+            await forget_old_calls(work, clock.now())
 
     registry = all_learner_data(
         clock, blobs, assignments_data(clock), classrooms_data(clock, blobs, classrooms)
@@ -151,9 +157,9 @@ def classroom_runner(
     return Runner(database, carried_out, periodic=[tidy], pace=COURSE_PACE)
 
 
-def asking_runner(database: Database, chat: Chat, clock: Clock) -> Runner:
+def asking_runner(database: Database, chat: Chat, payer: Payer, clock: Clock) -> Runner:
     """Return a runner of its own for what asks a model: one that hangs takes no other's place."""
-    reword = Reword(database, rewording(chat), chat.endpoint.model, clock, RandomIds())
+    reword = Reword(database, rewording(chat, payer), chat.endpoint.model, clock, RandomIds())
     return Runner(database, {REWORD: reword}, retries={REWORD: MODEL_RETRY}, pace=MODEL_PACE)
 
 

@@ -228,7 +228,9 @@ class Examine:
         if latest is None or latest.digest != made.report.digest:
             row = _row(session.session_key, made)
             await repository.add_revision(work, row, rubric_json(made.rubric))
-            head = msgspec.structs.replace(head, revision=row.revision, **_journey(session, made))
+            head = msgspec.structs.replace(
+                head, revision=row.revision, not_reworded=None, **_journey(session, made)
+            )
             if self._with_model:
                 await ask_to_reword(work, session.session_key, self._clock.now())
         asked_us = to_us(self._clock.now()) if grown else None

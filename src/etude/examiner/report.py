@@ -250,7 +250,11 @@ class SummaryCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A report as stored and sent. `courseware` is absent where no course was practised."""
+    """A report as stored and sent. `courseware` is absent where no course was practised.
+
+    `not_reworded` is only ever sent: the code of the error that kept a model from being asked for
+    other words, such as `QUOTA_SPENT`; absent where none did.
+    """
 
     report_id: str
     session_id: str
@@ -270,6 +274,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Inputs
     digest: str = ""
     summary_card: SummaryCard | None = None
+    not_reworded: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def rubric_key(self) -> str:
@@ -285,6 +290,7 @@ _STAMPED: Final = (
     "started_at",
     "processing_time_s",
     "summary_card",
+    "not_reworded",
     "digest",
 )
 _ESTIMATED: Final = "started_at"
@@ -315,7 +321,7 @@ def reproducible(report: Report) -> dict[str, Any]:
     """
     fields: dict[str, Any] = msgspec.to_builtins(report)
     for name in _STAMPED:
-        fields.pop(name)
+        fields.pop(name, None)
     for session in fields["journey_context"]["sessions"]:
         session.pop(_ESTIMATED)
     for earlier in fields["inputs"]["history"]:

@@ -64,6 +64,12 @@ async def load(
     return await _expected(connection, session, now)
 
 
+async def not_reworded(connection: AsyncConnection, row: RevisionRow) -> str | None:
+    """Return why no model was asked for other words in a revision; None: nothing kept it."""
+    head = await repository.head(connection, row.session_key)
+    return head.not_reworded if head.revision == row.revision else None
+
+
 async def _expected(connection: AsyncConnection, session: SessionRow, now: datetime) -> Expected:
     job = await find(connection, EXAMINE, str(session.session_key))
     if job is None:

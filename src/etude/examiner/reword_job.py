@@ -2,11 +2,12 @@
 
 The report by templates is a revision already and can be read. What a model makes of it becomes the
 next revision, if the check lets anything through; else nothing changes. Each answer is kept before
-the next question is asked, so a kill repeats at most the one question in flight.
+the next question is asked, so a kill repeats at most the one question in flight. Where no model may
+be asked any more, the templates stay for good, and why is noted with the report.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -17,14 +18,21 @@ from etude.examiner import repository, wordings
 from etude.examiner.examine_job import locked
 from etude.examiner.report import Report, read_report, report_bytes
 from etude.examiner.repository import RevisionRow
-from etude.examiner.rewriting import Ask, reworded
+from etude.examiner.rewriting import reworded
 from etude.files import crash_point
 from etude.jobs import Job
 from etude.llm.errors import LlmError, LlmTimeoutError
+from etude.people.spending.errors import PriceMissingError, QuotaSpentError
+from etude.sessions import repository as sessions
+from etude.sessions.records import SessionRow
 from etude.store.engine import Database
 
 TOTAL_S: Final = 60.0
 """The longest that one run waits for the model, for all dimensions together."""
+
+Ask = Callable[[str, str, str], Awaitable[str]]
+"""Takes a question, whose day is drawn on, and what for; returns what the model says."""
+NotAsked = QuotaSpentError | PriceMissingError
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -60,21 +68,23 @@ class Reword:
             head = await repository.head(connection, session_key)
             latest = await repository.revision(connection, session_key, head.revision)
             kept = await wordings.answers(connection, session_key)
-        if latest is None:
+            session = (await sessions.by_keys(connection, [session_key])).get(session_key)
+        if latest is None or session is None:
             return  # erased
         report = read_report(latest.body)
         if _is_reworded(report):
             return
-        asker = _Asker(self, job, kept)
+        asker = _Asker(self, job, kept, owner_of(session))
         made = await reworded(report, asker.ask, timeout_s=self._total_s)
         failure = asker.failure(self._total_s)
-        if failure is not None and not failure.retry_is_pointless:
+        if isinstance(failure, LlmError) and not failure.retry_is_pointless:
             raise failure
-        await self._store(job, latest, made)
+        code = None if failure is None else failure.code
+        await self._store(job, latest, made, code)
 
-    async def asked(self, job: Job, key: str, question: str) -> str:
-        """Ask the model and keep what it says."""
-        said = await self._ask(question)
+    async def asked(self, job: Job, owner: str, key: str, question: str) -> str:
+        """Ask the model in the name of `owner`, and keep what it says."""
+        said = await self._ask(question, owner, f"session:{job.args['session_key']}")
         async with self._database.transaction() as work:
             await job.fence(work)
             if await locked(work, job.args["session_key"]) is not None:
@@ -87,7 +97,7 @@ class Reword:
         """Return the key under which the answer is kept."""
         return wordings.asked_sha256(self._model, question)
 
-    async def _store(self, job: Job, latest: RevisionRow, made: Report) -> None:
+    async def _store(self, job: Job, latest: RevisionRow, made: Report, failed: str | None) -> None:
         async with self._database.transaction() as work:
             session = await locked(work, latest.session_key)
             head = await repository.head(work.connection, latest.session_key)
@@ -98,7 +108,9 @@ class Reword:
                 row = self._row(latest, made)
                 rubric = await repository.rubric_body(work.connection, latest.rubric_digest)
                 await repository.add_revision(work, row, rubric or b"")
-                changed = msgspec.structs.replace(head, revision=row.revision)
+                head = msgspec.structs.replace(head, revision=row.revision)
+            if session is not None:
+                changed = msgspec.structs.replace(head, not_reworded=failed)
                 await repository.save_head(work, changed)
             crash_point("examiner.reword.revised")
             await job.finish(work)
@@ -124,13 +136,14 @@ class Reword:
 class _Asker:
     """One run's questions: what is kept is not asked, the rest one after the other."""
 
-    def __init__(self, reword: Reword, job: Job, kept: dict[str, str]) -> None:
+    def __init__(self, reword: Reword, job: Job, kept: dict[str, str], owner: str) -> None:
         self._reword = reword
         self._job = job
         self._kept = kept
+        self._owner = owner
         self._turn = asyncio.Lock()
         self._wanted: set[str] = set()
-        self._failed: list[LlmError] = []
+        self._failed: list[LlmError | NotAsked] = []
 
     async def ask(self, question: str) -> str:
         """Return the model's answer, an earlier one if it is kept."""
@@ -138,16 +151,18 @@ class _Asker:
         self._wanted.add(key)
         async with self._turn:
             if key not in self._kept:
-                if any(error.retry_is_pointless for error in self._failed):
+                if any(map(_is_pointless, self._failed)):
                     raise self._failed[-1]  # the next question would end in the same way
                 try:
-                    self._kept[key] = await self._reword.asked(self._job, key, question)
-                except LlmError as error:
+                    self._kept[key] = await self._reword.asked(
+                        self._job, self._owner, key, question
+                    )
+                except (LlmError, QuotaSpentError, PriceMissingError) as error:
                     self._failed.append(error)
                     raise
             return self._kept[key]
 
-    def failure(self, total_s: float) -> LlmError | None:
+    def failure(self, total_s: float) -> LlmError | NotAsked | None:
         """Return what kept a question from being answered; None = all are."""
         if self._wanted <= self._kept.keys():
             return None
@@ -156,8 +171,22 @@ class _Asker:
         return error
 
 
-def _worst(errors: Sequence[LlmError]) -> LlmError | None:
-    return next((one for one in errors if one.retry_is_pointless), errors[-1] if errors else None)
+def owner_of(session: SessionRow) -> str:
+    """Return whose day a report draws on: its learner's, else its device's or uploader's."""
+    if session.learner_key is not None:
+        return f"learner:{session.learner_key}"
+    if session.device_key is not None:
+        return f"device:{session.device_key}"
+    return f"{session.principal_kind}:{session.principal_key}"
+
+
+def _worst(errors: Sequence[LlmError | NotAsked]) -> LlmError | NotAsked | None:
+    return next(filter(_is_pointless, errors), errors[-1] if errors else None)
+
+
+def _is_pointless(error: LlmError | NotAsked) -> bool:
+    """Whether asking again soon ends in the same way; a quota is spent until the next day."""
+    return not isinstance(error, LlmError) or error.retry_is_pointless
 
 
 def _is_reworded(report: Report) -> bool:

@@ -13,6 +13,7 @@ from etude.people.learners import bury_learner, get_learner_by_key
 from etude.people.paging import MAX_LIMIT
 from etude.people.records import AuditEntry, Holding, Token
 from etude.people.rosters import InClassOf, classes_of_learner, forget_learner
+from etude.people.spending.ledger import Entry, calls_for
 from etude.people.tables import audit as audit_table
 from etude.people.tables import class_member, device_holder, learner, token
 from etude.people.tokens import bury_tokens, tokens_of_learner
@@ -43,12 +44,13 @@ def people_data(clock: Clock) -> LearnerData:
 
 
 async def export_learner(database: Database, learner_key: int) -> AsyncIterator[ExportFile]:
-    """Yield `learner.json`, and the learner's devices, classes, tokens and audit entries."""
+    """Yield `learner.json`, and the learner's devices, classes, tokens, calls, audit entries."""
     async with database.read() as connection:
         person = await get_learner_by_key(connection, learner_key)
         holdings = await holdings_of_learner(connection, learner_key)
         classes = await classes_of_learner(connection, learner_key)
         tokens = await tokens_of_learner(connection, learner_key)
+        calls = await calls_for(connection, f"learner:{learner_key}")
     shown = {
         "learner_id": person.learner_id,
         "display_name": person.display_name,
@@ -63,6 +65,9 @@ async def export_learner(database: Database, learner_key: int) -> AsyncIterator[
         path="classes.jsonl", chunks=_once(_lines([_in_class(one) for one in classes]))
     )
     yield ExportFile(path="tokens.jsonl", chunks=_once(_lines([_token(one) for one in tokens])))
+    yield ExportFile(
+        path="model_calls.jsonl", chunks=_once(_lines([_called(one) for one in calls]))
+    )
     yield ExportFile(path="audit.jsonl", chunks=_audit(database, learner_key))
 
 
@@ -104,6 +109,11 @@ def _token(token: Token) -> dict[str, Any]:
     return {
         name: shown[name] for name in shown if name not in {"token_key", "principal_id", "kind"}
     }
+
+
+def _called(call: Entry) -> dict[str, Any]:
+    shown = msgspec.structs.asdict(call)
+    return {name: shown[name] for name in shown if name not in {"call_key", "owner", "subject"}}
 
 
 def _entry(entry: AuditEntry) -> dict[str, Any]:

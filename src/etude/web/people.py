@@ -4,7 +4,16 @@ from typing import Final
 
 from litestar.handlers import HTTPRouteHandler
 
-from etude.web import audit_log, bindings, classes, devices, learners, rosters, tokens
+from etude.web import (
+    audit_log,
+    bindings,
+    classes,
+    devices,
+    learners,
+    model_calls,
+    rosters,
+    tokens,
+)
 
 route_handlers: Final[list[HTTPRouteHandler]] = [
     *learners.route_handlers,
@@ -14,4 +23,5 @@ route_handlers: Final[list[HTTPRouteHandler]] = [
     *bindings.route_handlers,
     *tokens.route_handlers,
     *audit_log.route_handlers,
+    *model_calls.route_handlers,
 ]

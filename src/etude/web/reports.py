@@ -96,14 +96,17 @@ async def show_report(
         found = await revisions.load(connection, session, revision, now)
         if isinstance(found, Expected):
             return _waiting(found)
+        kept_by = await revisions.not_reworded(connection, found)
         card = await cards.card_of_report(connection, session.session_key, services.card_links, now)
     if wants_page(request):
         report = read_report(found.body)
         content = await rendered(services, session, found, report)
         return page(content, report.inputs.locale, {"Cache-Control": "private, no-cache"})
     body = found.body
-    if card is not None:
-        body = report_bytes(msgspec.structs.replace(read_report(body), summary_card=card))
+    if card is not None or kept_by is not None:
+        told = msgspec.UNSET if kept_by is None else kept_by
+        sent = msgspec.structs.replace(read_report(body), summary_card=card, not_reworded=told)
+        body = report_bytes(sent)
     return _with_etag(request, body)
 
 

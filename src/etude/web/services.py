@@ -23,6 +23,8 @@ from etude.people.binding_feed import change_sources, report_sinks
 from etude.people.device_credentials import DeviceKeys, read_keys
 from etude.people.errors import DeviceKeyMissingError
 from etude.people.learner_data import LearnerDataRegistry
+from etude.people.spending.paying import Payer
+from etude.people.spending.terms import spending_terms
 from etude.people.token_use import TokenUse
 from etude.practice.assignments import feed as assignments_feed
 from etude.practice.assignments.learner_data import assignments_data
@@ -58,6 +60,7 @@ class Services:
     links: GatewayLinks
     shelf: RubricShelf
     card_links: CardLinks
+    payer: Payer
     tutoring: TutorDesk = field(default_factory=TutorDesk)
     token_use: TokenUse = field(default_factory=TokenUse)
     in_flight: InFlight = field(default_factory=InFlight)
@@ -101,6 +104,7 @@ def compose(
         ),
         shelf=RubricShelf(settings.rubrics),
         card_links=CardLinks(settings.base_url, () if keys is None else keys.secrets),
+        payer=Payer(database, time, spending_terms(settings)),
     )
 
 

@@ -29,6 +29,7 @@ from etude.courseware.tutoring import LONGEST_SAID, MOST_SAID, Said
 from etude.llm.chat import Chat, Endpoint, Request
 from etude.llm.errors import LlmError
 from etude.people.scopes import Scope
+from etude.people.spending.errors import PriceMissingError, QuotaSpentError
 from etude.store.errors import BlobMissing, StoreUnavailable
 from etude.web.auth import principal_of
 from etude.web.classroom_jobs import owner_of
@@ -38,6 +39,9 @@ from etude.web.services import HttpRequest, Services, services_of
 
 PATH: Final = "/api/tutor"
 NO_MODEL: Final = "LLM_NOT_CONFIGURED"
+SUBJECT: Final = "tutor"
+NOT_HAD: Final = (LlmError, QuotaSpentError, PriceMissingError)
+"""Why there is no answer; a player does without."""
 _TAGS: Final = ["Tutor"]
 _ERRORS: Final = (
     TutorNothingToAskError,
@@ -134,8 +138,8 @@ async def grade_answer(request: HttpRequest, data: JSONBody[ShortAnswer]) -> Gra
     question = tutoring.question_of(classroom, data.scene_id, data.question_id)
     asked = tutoring.grading(classroom, question, data.answer)
     try:
-        grade = tutoring.read_grade(await _answer(request, endpoint, asked), question)
-    except LlmError as error:
+        grade = tutoring.read_grade(await _answer(request, endpoint, asked, "grade"), question)
+    except NOT_HAD as error:
         return GradeView(available=False, points=question.points, reason=error.code)
     return GradeView(
         available=True,
@@ -160,7 +164,7 @@ async def discuss(request: HttpRequest, data: JSONBody[Talk]) -> ReplyView:
     classroom = await _classroom(request, data)
     found = tutoring.discussion_of(classroom, data.scene_id, data.action_id)
     agent, asked = tutoring.talking(classroom, data.scene_id, found, data.said)
-    return await _reply(request, endpoint, agent.name, asked)
+    return await _reply(request, endpoint, agent.name, asked, "discussion")
 
 
 @post(
@@ -177,7 +181,7 @@ async def coach(request: HttpRequest, data: JSONBody[Coached]) -> ReplyView:
     classroom = await _classroom(request, data)
     project, milestone = tutoring.milestone_of(classroom, data.scene_id, data.milestone_id)
     name, asked = tutoring.coaching(classroom, project, milestone, data.said)
-    return await _reply(request, endpoint, name, asked)
+    return await _reply(request, endpoint, name, asked, "project")
 
 
 async def _classroom(request: HttpRequest, where: _Body) -> Classroom:
@@ -208,22 +212,33 @@ async def _classroom(request: HttpRequest, where: _Body) -> Classroom:
     return classroom
 
 
-async def _reply(request: HttpRequest, endpoint: Endpoint, name: str, asked: Request) -> ReplyView:
+async def _reply(
+    request: HttpRequest, endpoint: Endpoint, name: str, asked: Request, stage: str
+) -> ReplyView:
     try:
-        reply = tutoring.read_reply(await _answer(request, endpoint, asked))
-    except LlmError as error:
+        reply = tutoring.read_reply(await _answer(request, endpoint, asked, stage))
+    except NOT_HAD as error:
         return ReplyView(available=False, name=name, reason=error.code)
     return ReplyView(available=True, name=name, reply=reply)
 
 
-async def _answer(request: HttpRequest, endpoint: Endpoint, asked: Request) -> str:
-    """Ask the model, if it is not too often; raises an `LlmError` if it does not answer."""
+async def _answer(request: HttpRequest, endpoint: Endpoint, asked: Request, stage: str) -> str:
+    """Ask the model in the learner's name, if it is not too often.
+
+    Raises:
+        LlmError: it does not answer.
+        QuotaSpentError, PriceMissingError: it is not asked.
+    """
     services, principal = services_of(request), principal_of(request)
     services.tutoring.allow((principal.kind, principal.key), services.clock.now())
     try:
         async with Chat(endpoint) as chat:
-            return (await chat.ask(asked)).text
-    except LlmError as error:
+            owner = f"{principal.kind}:{principal.key}"
+            answer = await services.payer.ask(
+                chat, asked, owner=owner, subject=SUBJECT, stage=f"{SUBJECT}:{stage}"
+            )
+            return answer.text
+    except NOT_HAD as error:
         log.warning("no tutor", action="tutor.failed", code=error.code)
         raise
 

@@ -80,6 +80,72 @@ async def brought(asking: httpx2.AsyncClient) -> dict[str, Any]:
     return {"quiz": where | {"sceneId": quiz["id"]}, "slide": where | {"sceneId": slide["id"]}}
 
 
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        ({"llm_quota": "tokens=50"}, "QUOTA_SPENT"),
+        ({"llm_month": "tokens=50"}, "MONTH_QUOTA_SPENT"),
+    ],
+)
+def test_where_no_more_may_be_spent_a_player_does_without(
+    database: Database,
+    run: Run,
+    tmp_path: Path,
+    model: tuple[FakeModel, str],
+    setting: dict[str, str],
+    code: str,
+) -> None:
+    """Nobody asks the model, and the answer says why; no error, and nothing in the ledger."""
+    fake, url = model
+    site = Site(database, run, tmp_path, llm_url=url, llm_model="small", **setting)
+
+    async def act(asking: httpx2.AsyncClient) -> None:
+        where = await brought(asking)
+        body = where["quiz"] | {"questionId": "q9", "answer": "Half moon."}
+        graded = (await asking.post("/api/tutor/grade", json=body)).json()
+        assert (graded["available"], graded["reason"]) == (False, code)
+        body = where["slide"] | {"actionId": TALK["id"]}
+        reply = (await asking.post("/api/tutor/discussion", json=body)).json()
+        assert (reply["available"], reply["reason"]) == (False, code)
+        assert fake.asked == []
+
+    site.ask(act)
+
+
+def test_what_a_tutor_is_asked_is_paid_for(
+    database: Database, run: Run, tmp_path: Path, model: tuple[FakeModel, str]
+) -> None:
+    """Each call stands in the ledger with tokens and cost, in the name of whoever asked."""
+    fake, url = model
+    prices = {"llm_prices": "small=2/4", "llm_month": "tokens=5000,money=1"}
+    site = Site(database, run, tmp_path, llm_url=url, llm_model="small", **prices)
+
+    async def act(asking: httpx2.AsyncClient) -> None:
+        body = (await brought(asking))["quiz"] | {"questionId": "q9", "answer": "Half moon."}
+        fake.script.append(Says('{"score": 1, "comment": ""}'))
+        fake.script.append(Status(500))
+        for _ in range(2):
+            await asking.post("/api/tutor/grade", json=body)
+        page = (await asking.get("/api/v1/model-calls")).json()
+        first, second = page["items"]
+        assert (first["stage"], first["state"], first["owner"]["kind"], first["owner"]["id"]) == (
+            "tutor:grade", "answered", "service", "s2",
+        )  # fmt: skip
+        used = 2 * first["prompt_tokens"] + 4 * first["completion_tokens"]
+        assert first["cost"] == pytest.approx(used / 1e6)
+        assert used
+        assert (second["state"], second["error_code"], second["cost"]) == (
+            "failed", "LLM_BROKEN", 0,
+        )  # fmt: skip
+        assert "moon" not in str(page)
+        assert page["month"] == {
+            "tokens": first["prompt_tokens"] + first["completion_tokens"],
+            "cost": pytest.approx(first["cost"]), "most_tokens": 5000, "most_cost": 1,
+        }  # fmt: skip
+
+    site.ask(act, Scope.CLASSROOMS_WRITE, Scope.OPERATE)
+
+
 def test_a_short_answer_is_graded(site: Site, model: tuple[FakeModel, str]) -> None:
     """The model gets question, rubric and answer; its score is kept within the points."""
     fake, _ = model

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from etude.clock import RandomIds
 from etude.examiner import repository
 from etude.examiner.enqueue import EXAMINE
 from etude.examiner.examine_job import Examine
+from etude.examiner.report import digest_of_report, read_report
 from etude.jobs.claims import Claims
 from etude.people import audit, staff
 from etude.people.records import AuditEntry, PrincipalKind, Role
@@ -272,3 +274,28 @@ def test_a_card_expires(site: Site) -> None:
         assert (gone.status_code, gone.json()["code"]) == (410, "CARD_EXPIRED")
 
     site.run(story())
+
+
+def test_why_no_model_reworded_it_is_told_with_the_report(site: Site) -> None:
+    """With the latest revision, and in neither its bytes nor its digest."""
+    path = "/api/v1/sessions/s1/report"
+
+    async def kept(code: str | None) -> None:
+        async with site.database.transaction() as work:
+            head = await repository.head(work.connection, key)
+            await repository.save_head(work, msgspec.structs.replace(head, not_reworded=code))
+
+    async def act() -> None:
+        await reported(site)
+        plain = await site.ask("anna", "GET", path)
+        assert "not_reworded" not in plain.json()
+
+    site.run(act())
+    key = site.school.row("s1").session_key
+    site.run(kept("QUOTA_SPENT"))
+    told = site.run(site.ask("teacher", "GET", path)).json()
+    assert told.pop("not_reworded") == "QUOTA_SPENT"
+    site.run(kept(None))
+    assert site.run(site.ask("teacher", "GET", path)).json() == told
+    read = read_report(json.dumps(told | {"not_reworded": "QUOTA_SPENT"}).encode())
+    assert digest_of_report(read) == told["digest"]

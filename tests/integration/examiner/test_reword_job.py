@@ -5,6 +5,7 @@ What a model makes up is refused, what hangs delays nothing, and no answer is as
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ from etude.examiner.verify import verify
 from etude.files import armed
 from etude.jobs import Handler, JobRow, JobState, Pace, RetryPolicy, Runner, find
 from etude.llm.chat import Chat, Endpoint
+from etude.people.spending.amounts import Limit, Price
+from etude.people.spending.ledger import Entry, everybodys
+from etude.people.spending.paying import Payer
+from etude.people.spending.terms import Terms
 from etude.rubric.library import RubricLibrary
 from etude.store import Database
 from etude.testing.fake_llm import FakeModel, Hangs, Part, Says, Status
@@ -63,18 +68,21 @@ def school(database: Database, run: Run) -> School:
 class Workshop:
     """Runs the two jobs as the worker does, against a model that plays a script."""
 
-    def __init__(self, school: School, folder: Path, url: str, total_s: float) -> None:
+    def __init__(
+        self, school: School, folder: Path, url: str, total_s: float, terms: Terms
+    ) -> None:
         self.school = school
         self.database = school.database
         self.key = school.row(SESSION).session_key
         self.shelf = RubricShelf(folder / "rubrics")
         self.endpoint = Endpoint(url=url, model="small", total_s=30)
         self.total_s = total_s
+        self.terms = terms
 
     async def work(self, until: Callable[[], Awaitable[bool]]) -> None:
         clock = self.school.clock
         async with Chat(self.endpoint) as chat:
-            ask = rewording(chat)
+            ask = rewording(chat, Payer(self.database, clock, self.terms))
             reword = Reword(self.database, ask, "small", clock, RandomIds(), self.total_s)
             examine = Examine(self.database, self.shelf, clock, RandomIds(), with_model=True)
             runners = [self.runner({EXAMINE: examine}), self.runner({REWORD: reword})]
@@ -118,6 +126,14 @@ class Workshop:
         rows = [await self.row(number) for number in (1, 2, 3)]
         return [read_report(row.body) for row in rows if row is not None]
 
+    async def entries(self) -> list[Entry]:
+        async with self.database.read() as connection:
+            return list((await everybodys(connection)).items)
+
+    async def not_reworded(self) -> str | None:
+        async with self.database.read() as connection:
+            return (await repository.head(connection, self.key)).not_reworded
+
     async def answers(self) -> dict[str, str]:
         async with self.database.read() as connection:
             return await wordings.answers(connection, self.key)
@@ -131,6 +147,7 @@ def workshop(school: School, tmp_path: Path, run: Run) -> Callable[..., Any]:
         until: str = "over",
         total_s: float = 30.0,
         killed_at: str | None = None,
+        terms: Terms | None = None,
     ) -> Workshop:
         kills = [killed_at]
 
@@ -140,7 +157,7 @@ def workshop(school: School, tmp_path: Path, run: Run) -> Callable[..., Any]:
                 raise KilledError
 
         with model.serve() as url:
-            made = Workshop(school, tmp_path, url, total_s)
+            made = Workshop(school, tmp_path, url, total_s, terms or Terms())
             with armed(crash):
                 run(made.work(getattr(made, until)))
         return made
@@ -258,3 +275,55 @@ def test_answers_go_with_the_learner(workshop: Any, school: School, run: Run) ->
     run(erase())
     assert run(made.answers()) == {}
     assert run(made.reports()) == []
+
+
+def test_each_question_stands_in_the_ledger(workshop: Any, school: School, run: Run) -> None:
+    """With tokens and cost, drawn on the learner's day, for the session; one row a question."""
+    price = Price(prompt=Decimal(2), completion=Decimal(4))
+    model = FakeModel(usual=FAITHFUL)
+    made = workshop(model, terms=Terms(prices={"small": price}))
+    entries = run(made.entries())
+    assert len(entries) == len(model.asked) > 0
+    for one in entries:
+        told = (one.owner, one.subject, one.stage, one.state, one.error_code)
+        learner = school.learners["anna"]
+        assert told == (f"learner:{learner}", f"session:{made.key}", "report", "answered", None)
+        assert one.cost_micro == 2 * one.prompt_tokens + 4 * one.completion_tokens > 0
+        assert one.ended_at is not None
+    assert run(made.not_reworded()) is None
+
+
+@pytest.mark.parametrize(
+    ("terms", "code"),
+    [
+        (Terms(quota=Limit(tokens=100)), "QUOTA_SPENT"),
+        (Terms(month=Limit(tokens=100)), "MONTH_QUOTA_SPENT"),
+        (Terms(month=Limit(micro=5)), "PRICE_MISSING"),
+    ],
+)
+def test_where_no_more_may_be_spent_the_template_stays(
+    workshop: Any, run: Run, terms: Terms, code: str
+) -> None:
+    """No question is asked, the job is done at once, and the report says why."""
+    model = FakeModel(usual=FAITHFUL)
+    made = workshop(model, terms=terms)
+    (only,) = run(made.reports())
+    assert {source for _, source in narratives(only)} == {"template"}
+    assert model.asked == []
+    assert run(made.job()).state is JobState.DONE
+    assert run(made.not_reworded()) == code
+    assert run(made.entries()) == []
+
+
+def test_a_quota_that_ends_in_the_middle(workshop: Any, run: Run) -> None:
+    """What was answered is used; the rest keeps its template, and the report says why.
+
+    The first answer leaves 400 tokens, and a question can use more than the 400 of its answer.
+    """
+    words = Says(FAITHFUL.words, prompt_tokens=400, completion_tokens=100)
+    model = FakeModel(usual=words)
+    made = workshop(model, terms=Terms(quota=Limit(tokens=900)))
+    first, second = run(made.reports())
+    sources = [source for _, source in narratives(second)]
+    assert 0 < sources.count("model") == len(model.asked) < scored(first)
+    assert run(made.not_reworded()) == "QUOTA_SPENT"

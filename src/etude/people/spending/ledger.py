@@ -11,7 +11,7 @@ Another subject's answers are never looked at.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 import msgspec
@@ -19,6 +19,8 @@ from sqlalchemy import Row, and_, delete, func, insert, or_, select, text, updat
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import from_us, to_us
+from etude.people.paging import DEFAULT_LIMIT, key_after, page
+from etude.people.records import Page
 from etude.people.spending.amounts import Spent, Tokens
 from etude.people.spending.tables import model_call
 from etude.store import UnitOfWork
@@ -26,6 +28,10 @@ from etude.store import UnitOfWork
 _c: Final = model_call.c
 MOST_CALLS: Final = 1000
 MOST_ANSWERS_BYTES: Final = 16 << 20
+NO_PART: Final = -1
+"""Of calls that belong to no module."""
+KEPT: Final = timedelta(days=400)
+"""Of calls that belong to no run: as long as anybody compares a month with that of last year."""
 State = Literal["asked", "answered", "failed"]
 
 
@@ -90,6 +96,24 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: datetime
     ended_at: datetime | None
     answer: bytes | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A call as an operator sees it, whoever made it; what was said is not in it."""
+
+    call_key: int
+    owner: str
+    subject: str
+    stage: str
+    model: str
+    state: State
+    error_code: str | None
+    prompt_tokens: int
+    completion_tokens: int
+    estimated: bool
+    cost_micro: int | None
+    asked_at: datetime
+    ended_at: datetime | None
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +207,12 @@ async def erase(work: UnitOfWork, subject: str) -> None:
     await work.connection.execute(delete(model_call).where(_c.subject == subject))
 
 
+async def forget_old_calls(work: UnitOfWork, now: datetime) -> None:
+    """Remove calls whose answers were never kept, a year after; courses' go with the course."""
+    old = and_(_c.asked_us < to_us(now - KEPT), _c.asked_sha256 == "")
+    await work.connection.execute(delete(model_call).where(old))
+
+
 async def spent_by_run(connection: AsyncConnection, run_id: str) -> Spent:
     """Return what a run has spent."""
     return await _spent(connection, _c.run_id == run_id)
@@ -205,6 +235,31 @@ async def _spent(connection: AsyncConnection, which: Any) -> Spent:  # noqa: ANN
     ).where(which)
     tokens, micro = (await connection.execute(sums)).one()
     return Spent(tokens=int(tokens), micro=int(micro))
+
+
+_ENTRY: Final[list[Any]] = [one for one in _c if one.name != "answer"]
+
+
+async def everybodys(
+    connection: AsyncConnection, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+) -> Page[Entry]:
+    """Return a page of all calls, whoever made them, oldest first; no answers."""
+    wanted = select(*_ENTRY).where(_c.call_key > key_after(cursor))
+    rows = await connection.execute(wanted.order_by(_c.call_key).limit(limit + 1))
+    return page(rows.all(), limit, _entry, "call_key")
+
+
+async def calls_for(connection: AsyncConnection, owner: str) -> list[Entry]:
+    """Return the newest calls that an owner's days were drawn on for, oldest first."""
+    wanted = select(*_ENTRY).where(_c.owner == owner)
+    rows = await connection.execute(wanted.order_by(_c.call_key.desc()).limit(MOST_CALLS))
+    return [_entry(row) for row in reversed(rows.all())]
+
+
+async def known_runs(connection: AsyncConnection, run_ids: Sequence[str]) -> set[str]:
+    """Return which of these runs have calls in the ledger."""
+    found = await connection.execute(select(_c.run_id).where(_c.run_id.in_(run_ids)))
+    return set(found.scalars())
 
 
 async def usage_of(connection: AsyncConnection, subject: str) -> Usage:
@@ -292,4 +347,22 @@ def _call(row: Row[Any], answer: bytes | None) -> Call:
         asked_at=from_us(row.asked_us),
         ended_at=None if row.ended_us is None else from_us(row.ended_us),
         answer=answer,
+    )
+
+
+def _entry(row: Row[Any]) -> Entry:
+    return Entry(
+        call_key=row.call_key,
+        owner=row.owner,
+        subject=row.subject,
+        stage=row.stage,
+        model=row.model,
+        state=row.state,
+        error_code=row.error_code,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+        estimated=row.estimated,
+        cost_micro=row.cost_micro,
+        asked_at=from_us(row.asked_us),
+        ended_at=None if row.ended_us is None else from_us(row.ended_us),
     )

@@ -4,20 +4,17 @@ A call stands in the ledger at its highest before it is made, so that a process 
 middle of it leaves the sums too large and never too small. What was said is not kept here.
 """
 
-from typing import Final
-
 from etude.clock import Clock
 from etude.files import crash_point
 from etude.llm.answers import Answer
 from etude.llm.chat import Chat, Request
-from etude.llm.errors import LlmError, LlmTimeoutError
+from etude.llm.errors import LlmError
 from etude.people.spending import ledger
-from etude.people.spending.amounts import Price, Tokens, prompt_tokens, tokens_of
+from etude.people.spending.amounts import Price, Tokens
 from etude.people.spending.ledger import Place, Question
 from etude.people.spending.terms import Terms, hold_room, require_room
+from etude.people.spending.used import cost, most_tokens, used_by, used_in_vain
 from etude.store import Database
-
-NO_PART: Final = -1
 
 
 class Payer:
@@ -48,7 +45,7 @@ class Payer:
         model = request.model or chat.endpoint.model
         price = self._terms.price_of(model)
         most = most_tokens(request)
-        place = Place(subject=subject, run_id="", part=NO_PART, owner=owner)
+        place = Place(subject=subject, run_id="", part=ledger.NO_PART, owner=owner)
         question = Question(
             stage=stage,
             asked_sha256="",
@@ -100,29 +97,3 @@ class Payer:
                 estimated=estimated,
                 error_code=code,
             )
-
-
-def most_tokens(request: Request) -> Tokens:
-    """Return what a question can use at most."""
-    words = tuple(one.content for one in request.messages)
-    return Tokens(prompt=prompt_tokens(words), completion=request.max_tokens)
-
-
-def used_by(answer: Answer, most: Tokens) -> tuple[Tokens, bool]:
-    """Return what an answer used, and whether some of it is an estimate."""
-    prompt, completion = answer.usage.prompt_tokens, answer.usage.completion_tokens
-    used = Tokens(
-        prompt=most.prompt if prompt is None else prompt,
-        completion=tokens_of(answer.text) if completion is None else completion,
-    )
-    return used, prompt is None or completion is None
-
-
-def used_in_vain(most: Tokens, error: LlmError) -> Tokens:
-    """Return what a failed question has probably used: nothing, unless the model was at work."""
-    return most if isinstance(error, LlmTimeoutError) else Tokens()
-
-
-def cost(price: Price | None, tokens: Tokens) -> int | None:
-    """Return what tokens cost in millionths; None: nobody said."""
-    return None if price is None else price.micro(tokens)

@@ -65,7 +65,7 @@ async def require_room(
     Raises:
         QuotaSpentError, MonthSpentError: it is not.
     """
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = midnight_of(now)
     quota = terms.quota
     if quota != Limit():
         spent = await ledger.spent_by_owner(connection, owner, midnight)
@@ -76,13 +76,23 @@ async def require_room(
             )
     month = terms.month
     if month != Limit():
-        first = midnight.replace(day=1)
+        first = month_of(now)
         spent = await ledger.spent_since(connection, first)
         if unit := month.exceeded(spent, tokens, micro):
             again = (first + timedelta(days=32)).replace(day=1)
             raise MonthSpentError(
                 unit=unit, limit=month.said(unit), retry_after_s=_seconds(again - now)
             )
+
+
+def midnight_of(now: datetime) -> datetime:
+    """Return when the day began (UTC)."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def month_of(now: datetime) -> datetime:
+    """Return when the calendar month began (UTC)."""
+    return midnight_of(now).replace(day=1)
 
 
 async def hold_room(work: UnitOfWork, terms: Terms, owner: str) -> None:
