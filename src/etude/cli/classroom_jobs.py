@@ -4,7 +4,6 @@ What takes long is a job. `generate` and `confirm` carry it out themselves and w
 whether or not a worker runs; with `--no-wait` it is left to the worker.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, get_args
@@ -35,17 +34,16 @@ from etude.authoring.model.configured import model_author
 from etude.authoring.records import AuthorName, SoundFile
 from etude.classroom.loading import read_object
 from etude.cli import exits, terminal
+from etude.cli.carrying_out import carrying_out
 from etude.cli.classroom_group import app
 from etude.cli.course_making import course_voice
 from etude.cli.installation import settings_for
 from etude.cli.local import DataOption, Local, every_page, show, with_database
 from etude.cli.material_files import SOUNDS, TEXTS, bytes_of, files_of, naming, text_of
 from etude.clock import RandomIds
-from etude.jobs import Pace, Runner
 from etude.settings import Settings
 from etude.store import Blobs
 
-_LOOK_EVERY_S: Final = 0.1
 _CHECKED: Final = "checked"
 _ZIP: Final = ".zip"
 Result = TypeVar("Result")
@@ -186,12 +184,8 @@ def _act(
             if not wait:
                 return job
             handlers = classroom_handlers(*made_of)
-            runner = Runner(here.database, handlers, pace=Pace(concurrency=1, poll_s=_LOOK_EVERY_S))
-            await runner.start()
-            try:
-                return await _finished(jobs, job, confirm_at_once=confirm_at_once)
-            finally:
-                await runner.stop()
+            async with carrying_out(here.database, handlers) as moment:
+                return await _finished(jobs, job, moment, confirm_at_once=confirm_at_once)
 
         job = with_database("classroom", data, whole)
     _show_job(job, as_json=as_json)
@@ -200,14 +194,18 @@ def _act(
 
 
 async def _finished(
-    jobs: ClassroomJobs, job: ClassroomJob, *, confirm_at_once: bool
+    jobs: ClassroomJobs,
+    job: ClassroomJob,
+    moment: Callable[[], Awaitable[None]],
+    *,
+    confirm_at_once: bool,
 ) -> ClassroomJob:
     while not job.status.done:
         if job.status is JobStatus.WAITING:
             if not confirm_at_once:
                 break
             job = await jobs.confirm(HOST, job.job_id, job.outline_revision)
-        await asyncio.sleep(_LOOK_EVERY_S)
+        await moment()
         job = await jobs.get(HOST, job.job_id)
     return job
 

@@ -4,10 +4,9 @@ What takes long is a run. These commands carry it out themselves and wait for it
 not a worker runs; with `--no-wait` it is left to the worker.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -18,6 +17,7 @@ from etude.authoring.classrooms.records import HOST as HOST_OWNER
 from etude.authoring.courses import Courses
 from etude.authoring.material import Language
 from etude.authoring.records import (
+    RUN,
     AuthorName,
     Course,
     CourseRequest,
@@ -26,6 +26,7 @@ from etude.authoring.records import (
 )
 from etude.authoring.samples import SAMPLES, recordings, sample
 from etude.cli import exits, terminal
+from etude.cli.carrying_out import carrying_out, lost_job
 from etude.cli.course_making import course_handlers, course_voice, courses_here
 from etude.cli.course_showing import Shown, call_row, show_course, show_publication
 from etude.cli.installation import settings_for
@@ -33,7 +34,6 @@ from etude.cli.local import DataOption, Local, show, with_database
 from etude.cli.material_files import SOUNDS, TEXTS, files_of, text_of
 from etude.courseware import catalogue
 from etude.courseware.publishers import publisher_for, remote_publisher
-from etude.jobs import Pace, Runner
 from etude.people.records import HOST
 from etude.practice.assignments.published_scenes import withdraw_unpinned
 from etude.settings import Settings
@@ -41,7 +41,6 @@ from etude.store import Blobs
 
 app = typer.Typer()
 
-_LOOK_EVERY_S: Final = 0.1
 CourseArgument = Annotated[str, typer.Argument(metavar="COURSE")]
 ModuleArgument = Annotated[int, typer.Argument(metavar="MODULE", help="From 0.")]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Work until it is done.")]
@@ -332,14 +331,17 @@ def _act(act: Act, data: Path | None, *, wait: bool, as_json: bool) -> None:
 async def _finished(
     courses: Courses, course: Course, here: Local, settings: Settings, voice: Voice | None
 ) -> Course:
-    """Carry out what there is to do until the course's run is over."""
+    """Carry out what there is to do until the course's run is over.
+
+    Raises:
+        GiveUp: it never will be; why is in the log, and the next command ends it.
+    """
     handlers = course_handlers(settings, here.database, here.clock, voice)
-    runner = Runner(here.database, handlers, pace=Pace(concurrency=1, poll_s=_LOOK_EVERY_S))
-    await runner.start()
-    try:
-        while course.active is not None:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            course = await courses.get(course.course_id)
-    finally:
-        await runner.stop()
+    async with carrying_out(here.database, handlers) as moment:
+        while (run := course.active) is not None:
+            await moment()
+            lost = await lost_job(here.database, RUN, run.run_id)
+            course = await courses.get(course.course_id)  # behind that look: it may have ended
+            if lost is not None and course.active == run:
+                raise lost
     return course
