@@ -54,14 +54,14 @@ def _facts(progress: JourneyProgress, locale: str) -> list[tuple[str, str]]:
         facts.append(_counted("minutes", progress.minutes, locale))
     if progress.last_metric is not None:
         shown = progress.last_metric
-        said = f"{shown:g}" if isinstance(shown, int | float) else shown
+        said = f"{shown:.10g}" if isinstance(shown, int | float) else shown
         facts.append((said, text("card.last_metric", locale)))
     return facts
 
 
 def _counted(what: str, count: float, locale: str) -> tuple[str, str]:
-    form = "one" if count == 1 else "many"
-    return f"{round(count, 1):g}", text(f"card.{what}.{form}", locale)
+    number = f"{count:.1f}".removesuffix(".0")
+    return number, text(f"card.{what}.{'one' if number == '1' else 'many'}", locale)
 
 
 def _day(moment: datetime) -> str:

@@ -55,6 +55,24 @@ def test_a_page_shows_what_it_was_given_and_runs_nothing() -> None:
     assert "http" not in page.replace("http://www.w3.org", "")  # nothing is loaded from elsewhere
 
 
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [(1.04, "1 minute"), (1.06, "1.1 minutes"), (1234567.8, "1234567.8 minutes")],
+)
+def test_numbers_are_written_as_people_write_them(minutes: float, said: str) -> None:
+    """Never as 1.23457e+06; one minute is what is shown as one."""
+    page = render_card(card(0, JourneyProgress(minutes=minutes, last_metric=2500000.5)), URL, "en")
+    number, _, unit = said.partition(" ")
+    assert f"<dt>{unit}</dt><dd>{number}</dd>" in page
+    assert "<dd>2500000.5</dd>" in page
+
+
+@pytest.mark.parametrize(("locale", "said"), [("en", "QR code"), ("zh-CN", "二维码")])
+def test_the_code_says_what_it_is(locale: str, said: str) -> None:
+    """To whoever cannot see it."""
+    assert f'role="img" aria-label="{said}' in render_card(card(), URL, locale)
+
+
 def test_a_card_without_highlights_says_so() -> None:
     """No empty list, no journey where nothing is known of one."""
     said = words(render_card(card(), URL, "en"))
