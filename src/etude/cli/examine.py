@@ -25,6 +25,7 @@ from etude.events.model import Event
 from etude.examiner.errors import ReportUnreadableError
 from etude.examiner.examining import make_report
 from etude.examiner.journey import EarlierSession
+from etude.examiner.overall import overall
 from etude.examiner.page import render_page
 from etude.examiner.report import Report, as_earlier, read_report, report_bytes
 from etude.examiner.rescoring import rescore
@@ -257,8 +258,9 @@ def _print(made: Report) -> None:
     if found.overall_score is None:
         terminal.print_text(text("cli.examine.no_score", locale))
     else:
-        share = round(found.coverage * 100)
-        line = text("cli.examine.overall", locale, score=found.overall_score, coverage=share)
+        beside = overall(made)
+        words = {"highest": f"{beside.highest:g}", "coverage": beside.percent}
+        line = text("cli.examine.overall", locale, score=found.overall_score, **words)
         terminal.print_text(line)
     for item in found.evidence_chain:
         interval = made.uncertainty[item.dimension].interval

@@ -15,6 +15,8 @@ from etude.events.model import Event
 from etude.examiner.exact import half_up, tenths
 from etude.examiner.figures import figure
 from etude.examiner.journey import Moment
+from etude.examiner.overall import overall
+from etude.examiner.phase_numbers import numbered
 from etude.examiner.report import GrowthIndicator, LowConfidenceItem, Report, Uncertainty
 from etude.examiner.templates import template
 from etude.i18n import catalogue, text
@@ -29,6 +31,7 @@ MOST_LINES: Final = 100
 
 _SPARK_WIDTH: Final = 120
 _SPARK_HEIGHT: Final = 40
+_SPARK_ERRORS: Final = 4
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +49,11 @@ class _Backing(msgspec.Struct, frozen=True):
     title: str
 
 
-class _Phase(msgspec.Struct, frozen=True):
-    """A stretch of the timeline, in percent of its length."""
+class _Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of the timeline, in percent of its length; when it was, in words."""
 
     title: str
+    time: str
     start: float
     width: float
 
@@ -86,22 +90,28 @@ def render_page(
         practised=None if report.courseware is msgspec.UNSET else report.courseware,
         locale=view.locale,
         events=view.marks,
+        overall=overall(report),
         phases=view.phases,
+        phase_count=view.phase_count,
+        numbers=numbered((one.start, one.width) for one in view.phases),
         total=view.total,
-        length_s=float(view.length_s),
+        length_s=view.tenths(view.length_s),
         doubts=view.doubts,
         most=MOST_LINES,
         revisions=revisions or (own,),
         t=view.words,
+        counted=view.counted,
+        listed=view.listed,
         anchor=view.anchor,
         signal_title=view.signal_title,
         recording_words=view.recording_words,
+        figures=view.figures,
         percent=_percent,
         number=_number,
         moment=_moment,
         day=_day,
         along=_along,
-        spark=_spark,
+        spark=view.spark,
     )
 
 
@@ -122,18 +132,40 @@ class _View:
         shown = _shown(session, chain(_named(report), self._doubtful, self._backing))
         self._anchors = {one.event.event_id: f"e-{n}" for n, one in enumerate(shown, 1)}
         self.length_s = max((exact(one.event.ts) for one in session), default=Fraction(0))
-        self.phases = tuple(islice(self._phases(session), MOST_LINES))
+        stretches = tuple(self._phases(session))
+        self.phase_count = len(stretches)
+        self.phases = stretches[:MOST_LINES]
         self.marks = tuple(map(self._mark, shown))
 
     def words(self, key: str, **params: object) -> str:
         return text(f"examiner.page.{key}", self.locale, **params)
+
+    def counted(self, key: str, count: int, **params: object) -> str:
+        return self.words(f"{key}.{'one' if count == 1 else 'many'}", count=count, **params)
+
+    def tenths(self, seconds: Fraction) -> str:
+        return figure(seconds, None, self.locale)
+
+    def listed(self, titles: Sequence[str]) -> str:
+        return text("examiner.list.comma", self.locale).join(titles)
 
     def anchor(self, event_id: str) -> str:
         return self._anchors.get(event_id, "")
 
     def signal_title(self, name: str) -> str:
         found = self._rubric.signals.get(name)
-        return title_of({} if found is None else found.title, name, self.locale)
+        usual = catalogue(self.locale).get(f"examiner.signal.{name}", name)
+        return title_of({} if found is None else found.title, usual, self.locale)
+
+    def figures(self, one: GrowthIndicator) -> str:
+        """Return the values of a comparison as its words have them: 70%, 80%."""
+        unit = self._rubric.signals[one.metric].unit
+        return self.listed([figure(exact(each.value), unit, self.locale) for each in one.values])
+
+    def spark(self, one: GrowthIndicator) -> str:
+        """Return the points of a growth line; what is within the error looks level."""
+        error = next(each.error for each in self._rubric.growth if each.metric == one.metric)
+        return _spark([exact(each.value) for each in one.values], exact(error))
 
     def recording_words(self, item: LowConfidenceItem) -> str:
         state = "missing_short" if item.recording == "missing" else item.recording
@@ -149,7 +181,18 @@ class _View:
         ends = [at for _, at in starts[1:]] + [self.length_s]
         for (phase, start), end in zip(starts, ends, strict=True):
             left, right = self._place(start), self._place(end)
-            yield _Phase(self._phase_title(phase), left, max(tenths(exact(right - left)), 0.0))
+            yield _Phase(
+                title=self._phase_title(phase),
+                time=self._time(start, end),
+                start=left,
+                width=max(tenths(exact(right - left)), 0.0),
+            )
+
+    def _time(self, start: Fraction, end: Fraction) -> str:
+        first, last = self.tenths(start), self.tenths(end)
+        if first == last:
+            return figure(start, "s", self.locale)
+        return self.words("phase_time", first=first, last=last)
 
     def _phase_title(self, name: str) -> str:
         known = next((one.title for one in self._rubric.phases if one.id == name), {})
@@ -241,13 +284,16 @@ def _along(sure: Uncertainty, value: float) -> float:
     return tenths((exact(value) - low) / (high - low) * 100)
 
 
-def _spark(one: GrowthIndicator) -> str:
-    """Return the points of a growth line, from left to right, high values up."""
-    values = [exact(each.value) for each in one.values]
-    low, span = min(values), max(values) - min(values)
+def _spark(values: Sequence[Fraction], error: Fraction) -> str:
+    """Return the points of a growth line, from left to right, high values up.
+
+    Its whole height is at least `_SPARK_ERRORS` errors, so that a change of none is no slope.
+    """
+    middle = (min(values) + max(values)) / 2
+    span = max(max(values) - min(values), _SPARK_ERRORS * error)
     points = []
     for index, value in enumerate(values):
         across = tenths(Fraction(index * _SPARK_WIDTH, max(len(values) - 1, 1)))
-        share = (value - low) / span if span else Fraction(1, 2)
-        points.append(f"{across:g},{tenths((1 - share) * _SPARK_HEIGHT):g}")
+        share = (value - middle) / span if span else Fraction(0)
+        points.append(f"{across:g},{tenths((Fraction(1, 2) - share) * _SPARK_HEIGHT):g}")
     return " ".join(points)

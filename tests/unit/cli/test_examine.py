@@ -67,6 +67,12 @@ def test_people_read_it_in_their_language(sample: Path, locale: str, word: str) 
     assert all(said in ended.stdout for said in (word, "91", "[e006]", "e008"))
 
 
+def test_how_much_a_score_is_of_stands_beside_it(sample: Path) -> None:
+    """On its scale, with the share that was observed."""
+    said = run(sample, "--locale", "en").stdout
+    assert "Overall: 89 of 100 (75% of the weight observed)" in said
+
+
 def test_another_rubric_reads_the_same_events(sample: Path) -> None:
     """Named by id, and by a file; another digest each."""
     own = as_json(sample)

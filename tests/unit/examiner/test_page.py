@@ -9,11 +9,13 @@ import pytest
 from etude.clock import RandomIds, SystemClock
 from etude.events.model import Event
 from etude.events.ndjson import decode_line
+from etude.events.vocabulary import VOCABULARY
 from etude.examiner.examining import make_report
 from etude.examiner.page import MOST_EVENTS, MOST_LINES, Revision, render_page
-from etude.examiner.report import Report
+from etude.examiner.report import Report, as_earlier
+from etude.i18n import LOCALES, catalogue
 from etude.rubric.library import RubricLibrary
-from etude.testing.builders import session
+from etude.testing.builders import event, session
 from etude.testing.samples import sample_lines
 
 LIBRARY = RubricLibrary.load()
@@ -181,3 +183,84 @@ def test_the_page_names_the_course_that_was_practised() -> None:
     assert "From the course module “<b>Tides</b>”, version 2: Read aloud" in page
     assert f"cw-1 · p1 · {pin['content_hash']}" in page
     assert "course module" not in read(render_page(made(), EVENTS, RUBRIC)).text
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 event over 15 s"), (2, "2 events over 15 s")])
+def test_events_are_counted_in_words(count: int, said: str) -> None:
+    """One event is not "1 events"."""
+    events = [event(f"e{n}", ts=15.0) for n in range(count)]
+    assert said in read(render_page(made(events), events, RUBRIC)).text
+
+
+def test_what_was_never_recorded_is_not_said_to_be_on_its_way() -> None:
+    """It has a heading of its own, and leads to the events."""
+    events = [event("x"), event("t1", event_type="signal_observation", value={"heard": True})]
+    page = read(render_page(made(events), events, RUBRIC))
+    assert "Heard, and never recorded: t1" in " ".join(page.text.split())
+    assert "What has not arrived" not in page.text
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_protocol_s_words_have_titles(locale: str) -> None:
+    """Each type and signal of the vocabulary, so that no page shows a name from the wire."""
+    known = catalogue(locale)
+    names = {f"examiner.event.{kind}" for kind in VOCABULARY}
+    names |= {f"examiner.signal.{one}" for kind in VOCABULARY.values() for one in kind.signals}
+    assert names - known.keys() == set()
+
+
+def test_a_signal_without_a_rubric_s_title_is_in_the_page_s_language() -> None:
+    """A contested one that the rubric does not know stands in the ledger under its usual title."""
+    contest = event("c", event_type="signal_contested", value={"event_id": "e012"}, ts=170.0)
+    events = [*EVENTS, msgspec.structs.replace(contest, session_id=EVENTS[0].session_id)]
+    page = render_page(made(events, locale="zh-CN"), events, RUBRIC)
+    assert "自我评价" in page
+    assert "self assessment" not in page
+
+
+def journey(*accuracies: float) -> tuple[Report, list[Event], Reader]:
+    """Return the last of sessions whose intonation was so, and its page."""
+    history: list[Any] = []
+    for number, accuracy in enumerate(accuracies):
+        pitch = event(
+            f"p{number}",
+            session_id=f"s{number}",
+            event_type="audio_observation",
+            signal="pitch_accuracy",
+            value={"accuracy": accuracy},
+            journey_id="j",
+        )
+        report = make_report(
+            [pitch], RUBRIC, tuple(history), locale="en", clock=SystemClock(), ids=RandomIds()
+        )
+        history.append(as_earlier(report))
+    return report, [pitch], read(render_page(report, [pitch], RUBRIC))
+
+
+def heights(page: Reader) -> list[float]:
+    (line,) = page.values("points")
+    return [float(point.split(",")[1]) for point in line.split()]
+
+
+def test_a_change_within_the_error_is_no_slope() -> None:
+    """70 to 71 with an error of 2 is drawn nearly level; 50 to 90 takes the whole height."""
+    *_, level = journey(0.7, 0.7, 0.71)
+    assert max(heights(level)) - min(heights(level)) == pytest.approx(5.0, abs=0.11)
+    *_, steep = journey(0.5, 0.7, 0.9)
+    assert heights(steep) == [40.0, 20.0, 0.0]
+
+
+def test_growth_is_told_as_it_is_written() -> None:
+    """To a reader of the screen too: per cent, not the ratios of the JSON."""
+    *_, page = journey(0.5, 0.7, 0.9)
+    assert "Intonation: 50%, 70%, 90%" in page.values("aria-label")
+    assert "Overall scores of earlier sessions:" in page.text
+
+
+def test_every_picture_has_words_or_is_none() -> None:
+    """An SVG says what it is to a reader of the screen, or is left out for it."""
+    page = journey(0.5, 0.7, 0.9)[2]
+    outer = [said for tag, said in page.tags if tag == "svg" and "y" not in said]
+    assert len(outer) > 5
+    for said in outer:
+        assert said.get("aria-hidden") == "true" or said.get("aria-label"), said
