@@ -106,17 +106,24 @@ class Playmate(FakeDevice):
         """Ask for a token and connect; again and again, as firmware does.
 
         Raises:
-            TimeoutError: not within `PATIENCE_S`.
+            TimeoutError: not within `PATIENCE_S`; the text is why not, the last few times.
         """
-        async with asyncio.timeout(PATIENCE_S):
-            while not self.connected:
-                try:
-                    told = await device_ota.ask(client, ota_url, self)
-                    self.token = told.token
-                    await self.connect(told.host, told.port, told.path)
-                except (NotProvisionedError, DeviceRefusedError, NoHelloError, OSError) as error:
-                    self.answers.append(str(error))
-                    await asyncio.sleep(_AGAIN_S)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not self.connected:
+                    await self._come(client, ota_url)
+        except TimeoutError as error:
+            message = f"{self.device_id} could not connect: {self.answers[-3:]}"
+            raise TimeoutError(message) from error
+
+    async def _come(self, client: httpx2.AsyncClient, ota_url: str) -> None:
+        try:
+            told = await device_ota.ask(client, ota_url, self)
+            self.token = told.token
+            await self.connect(told.host, told.port, told.path)
+        except (NotProvisionedError, DeviceRefusedError, NoHelloError, OSError) as error:
+            self.answers.append(str(error) or type(error).__name__)
+            await asyncio.sleep(_AGAIN_S)
 
     async def stay(self, client: httpx2.AsyncClient, ota_url: str) -> None:
         """Start the lesson, and come back whenever the connection is lost, until cancelled.

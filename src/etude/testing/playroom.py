@@ -183,12 +183,16 @@ class Playroom:
         """Wait until web has `count` instances of each toy that are over.
 
         Raises:
-            TimeoutError: it has not within `PATIENCE_S`.
+            TimeoutError: it has not within `PATIENCE_S`; the text is what the toys saw last.
         """
-        async with asyncio.timeout(PATIENCE_S):
-            for toy in toys:
-                while await asyncio.to_thread(self._ended, toy.device_id) < count:  # noqa: ASYNC110 - web
-                    await asyncio.sleep(_LOOK_S)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                for toy in toys:
+                    while await asyncio.to_thread(self._ended, toy.device_id) < count:  # noqa: ASYNC110 - web
+                        await asyncio.sleep(_LOOK_S)
+        except TimeoutError as error:
+            lines = [f"{toy.device_id}: {toy.timeline[-10:]}" for toy in toys]
+            raise TimeoutError("\n".join(lines)) from error
 
     def _ended(self, device_id: str) -> int:
         try:

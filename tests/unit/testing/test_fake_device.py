@@ -149,7 +149,8 @@ def test_its_microphone_streams_with_dtx(protocol: int) -> None:
             device.wake("hello")
             await asyncio.sleep(6.03)
             device.leave()
-            await server.ended.wait()
+            async with asyncio.timeout(60):
+                await server.ended.wait()
             packets = [unpack(protocol, data) for data in server.packets]
             assert 99 <= len(packets) <= 101
             assert packets.count(DTX) > 80
@@ -238,7 +239,8 @@ def test_it_leaves_without_a_close_frame() -> None:
             device = FakeDevice("aa")
             await device.connect("127.0.0.1", server.port)
             device.leave()
-            await server.ended.wait()
+            async with asyncio.timeout(60):
+                await server.ended.wait()
             assert server.socket
             assert server.socket.close_code == 1006
 

@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+
+from etude.testing import nursery as nurseries
+from etude.testing.linked_process import launch
+from etude.testing.nursery import ChildStuckError, Nursery
+from etude.testing.ports import free_port
+
+
+def test_a_child_that_does_not_end_shows_where_it_stands_and_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It links to nobody for ever; who waits for its end has the stacks of its threads."""
+    with Nursery(tmp_path) as nursery:
+        child = launch(nursery, tmp_path, "g1", free_port(), "a token")
+        monkeypatch.setattr(nurseries, "DEADLINE_S", 3.0)
+        with pytest.raises(ChildStuckError, match=r"(?s)most recent call first.*linked_process"):
+            child.wait()
+        monkeypatch.undo()
+        child.wait()
+
+
+def test_a_nursery_that_is_gone_says_so(tmp_path: Path) -> None:
+    """Instead of a line that never comes, or is no number."""
+    with Nursery(tmp_path) as nursery:
+        assert nursery._process is not None
+        nursery._process.kill()
+        nursery._process.wait(60)
+        with pytest.raises((ChildStuckError, BrokenPipeError)):
+            nursery.start("etude.cli.app", "web")
