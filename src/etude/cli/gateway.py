@@ -47,6 +47,7 @@ from etude.practice.courseware_source import CoursewareSource
 from etude.practice.known_assignments import FILE as KNOWN_ASSIGNMENTS
 from etude.practice.known_assignments import KnownAssignments
 from etude.practice.lesson_packs import LessonPacks
+from etude.practice.lesson_tidying import LessonTidying
 from etude.practice.lessons import Lessons
 from etude.practice.pack_source import PackSource
 from etude.practice.prompts import load_prompts
@@ -139,6 +140,8 @@ async def open_gateway(
         link = await _link(settings, stack, provisioning, devices, assignments, clock)
         http_port = await _serve_http(settings, stack, provisioning, clock, devices.port)
         await _in_background(stack, _look_after(recorder, uploads, link))
+        tidying = _tidying(settings, supplies, assignments, recorder, clock)
+        await _in_background(stack, tidying.run())
         yield Gateway(
             devices=devices,
             http_port=http_port,
@@ -191,6 +194,24 @@ def _supplies(
     assignments.changed = lambda: supplies.want(assignments.standing)
     supplies.want(assignments.standing)
     return supplies
+
+
+def _tidying(
+    settings: Settings,
+    supplies: Supplies,
+    assignments: KnownAssignments,
+    recorder: Recorder,
+    clock: Clock,
+) -> LessonTidying:
+    return LessonTidying(
+        courses=settings.course_lessons,
+        packs=settings.lesson_packs,
+        journals=settings.gateway / "journals",
+        supplies=supplies,
+        assignments=assignments,
+        practising=lambda: recorder.practising,
+        clock=clock,
+    )
 
 
 async def _practice(

@@ -73,6 +73,8 @@ class KnownAssignments:
         self._saving = asyncio.Lock()
         self.changed: Callable[[], None] = lambda: None
         """Called when other assignments are known than before."""
+        self.told = False
+        """Whether web has told this process everything that is assigned."""
         cached = self._read()
         self._fill(cached.assigned)
         self._enrol(cached.rosters)
@@ -120,6 +122,7 @@ class KnownAssignments:
         self._assigned.clear()
         self._by_holder.clear()
         self._fill(told)
+        self.told = True
         self.changed()
         await self._save()
 

@@ -19,6 +19,8 @@ FIRST_PAUSE_S: Final = 2.0
 LONGEST_PAUSE_S: Final = 300.0
 DEMAND_S: Final = 10.0
 """How long a toy that asks for its lesson waits for it to be fetched."""
+HELD_S: Final = 3600.0
+"""For so long whoever asked for a lesson may still be about to begin it."""
 _AT_ONCE: Final = 2
 
 _log = structlog.get_logger(__name__)
@@ -48,6 +50,8 @@ class LessonSupply(Generic[Wanted, Had]):
         self._news = asyncio.Event()
         self._trying: dict[Wanted, asyncio.Task[None]] = {}
         self._under_way: dict[Wanted, asyncio.Future[Had | None]] = {}
+        self._leaving: dict[Wanted, asyncio.Future[None]] = {}
+        self._asked_at_s: dict[Wanted, float] = {}
 
     def want(self, wanted: Iterable[Wanted]) -> None:
         """Take these for all that is assigned: fetch what is not there, give up the others.
@@ -64,8 +68,10 @@ class LessonSupply(Generic[Wanted, Had]):
 
     async def get(self, wanted: Wanted) -> Had | None:
         """Return a lesson, fetched now if need be; None if it cannot be had in `DEMAND_S`."""
+        loop = asyncio.get_running_loop()
+        self._asked_at_s[wanted] = loop.time()
         if self._at_hand is not None:
-            loop = asyncio.get_running_loop()
+            await self._gone(wanted)
             found = await loop.run_in_executor(self._threads, self._at_hand, wanted)
             if found is not None:
                 self._begun(wanted)
@@ -76,6 +82,26 @@ class LessonSupply(Generic[Wanted, Had]):
         except TimeoutError:
             _log.warning("a lesson is not there yet", action="lesson_supply.late")
             return None
+
+    async def let_go(self, unwanted: Wanted, remove: Callable[[], None]) -> bool:
+        """Have a lesson removed in a thread, unless it is wanted; return whether it was.
+
+        Whoever asks for it meanwhile waits until it is gone, and has it fetched.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        loop = asyncio.get_running_loop()
+        for one, at_s in tuple(self._asked_at_s.items()):
+            if at_s < loop.time() - HELD_S:
+                del self._asked_at_s[one]
+        busy = (self._trying, self._under_way, self._leaving, self._asked_at_s)
+        if any(unwanted in one for one in busy):
+            return False
+        leaving = self._leaving[unwanted] = loop.run_in_executor(self._threads, remove)
+        leaving.add_done_callback(lambda _: self._leaving.pop(unwanted, None))
+        await asyncio.shield(leaving)
+        return True
 
     async def close(self) -> None:
         """Fetch nothing more; what is under way in a thread ends by itself."""
@@ -94,7 +120,14 @@ class LessonSupply(Generic[Wanted, Had]):
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def _had(self, wanted: Wanted) -> Had | None:
+        await self._gone(wanted)
         return await asyncio.shield(self._begun(wanted))
+
+    async def _gone(self, wanted: Wanted) -> None:
+        """Wait until what is being removed is gone."""
+        leaving = self._leaving.get(wanted)
+        if leaving is not None:
+            await asyncio.wait({leaving})
 
     def _begun(self, wanted: Wanted) -> "asyncio.Future[Had | None]":
         """Make a lesson in a thread; whoever asks meanwhile shares the attempt."""

@@ -141,6 +141,11 @@ class Recorder:
         ]
         return max(lost, key=lambda each: each[0])[1] if lost else None
 
+    @property
+    def practising(self) -> tuple[SessionStart, ...]:
+        """How the sessions began that have not ended; from memory."""
+        return tuple(session.start for session in self._sessions.values())
+
     def expire(self) -> None:
         """End the sessions that were lost more than ten minutes ago, each once.
 

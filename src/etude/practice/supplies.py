@@ -1,6 +1,6 @@
 """Everything a gateway fetches from web to be practised: courses' lessons, and lesson packs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from etude.practice.assigned import Assigned, CoursewarePin, LessonAddress
@@ -30,6 +30,14 @@ class Supplies:
     async def pack(self, address: LessonAddress) -> Path | None:
         """Return where an installed lesson is, here or fetched; None if it cannot be had."""
         return await self._packs.get(address)
+
+    async def let_go_course(self, pin: CoursewarePin, remove: Callable[[], None]) -> bool:
+        """Have a scene removed that nobody wants; see `LessonSupply.let_go`."""
+        return await self._courses.let_go(pin, remove)
+
+    async def let_go_pack(self, address: LessonAddress, remove: Callable[[], None]) -> bool:
+        """Have a lesson pack removed that nobody wants; see `LessonSupply.let_go`."""
+        return await self._packs.let_go(address, remove)
 
     async def close(self) -> None:
         """Fetch nothing more."""
