@@ -33,6 +33,7 @@ from etude.gateway.known_devices import FILE as KNOWN_DEVICES
 from etude.gateway.known_devices import KnownDevices
 from etude.gateway.link import GatewayLink
 from etude.gateway.link_messages import Hello
+from etude.gateway.model_room import ModelRoom
 from etude.gateway.mqtt import MqttBroker, read_address, read_fields, read_topics
 from etude.gateway.ota import OtaApp
 from etude.gateway.ports import CloseReason, PracticeFactory
@@ -133,11 +134,12 @@ async def open_gateway(
             settings.gateway / KNOWN_ASSIGNMENTS, clock, known.learner_of
         )
         supplies = _supplies(settings, stack, assignments)
+        room = ModelRoom(ids)
         practice = await _practice(
-            settings, stack, known, assignments, recorder, supplies, stepped=stepped
+            settings, stack, known, assignments, recorder, supplies, room, stepped=stepped
         )
         devices = await _devices(settings, stack, provisioning, practice, ids)
-        link = await _link(settings, stack, provisioning, devices, assignments, clock)
+        link = await _link(settings, stack, provisioning, devices, assignments, room, clock)
         http_port = await _serve_http(settings, stack, provisioning, clock, devices.port)
         await _in_background(stack, _look_after(recorder, uploads, link))
         tidying = _tidying(settings, supplies, assignments, recorder, clock)
@@ -214,13 +216,14 @@ def _tidying(
     )
 
 
-async def _practice(
+async def _practice(  # noqa: PLR0913 - what practice is made of
     settings: Settings,
     stack: contextlib.AsyncExitStack,
     known: KnownDevices,
     assignments: KnownAssignments,
     recorder: Recorder,
     supplies: Supplies,
+    room: ModelRoom,
     *,
     stepped: Callable[[float], None],
 ) -> PracticeFactory:
@@ -238,7 +241,7 @@ async def _practice(
         learner_of=known.learner_of,
         assignment_of=assignments.current,
         speech=gateway_speech.opened(settings, stack),
-        ask=gateway_speech.asked(settings, stack),
+        ask=gateway_speech.asked(settings, stack, room),
         supplies=supplies,
         stepped=stepped,
     )
@@ -276,6 +279,7 @@ async def _link(
     provisioning: Provisioning,
     devices: DeviceServer,
     assignments: KnownAssignments,
+    room: ModelRoom,
     clock: Clock,
 ) -> GatewayLink:
     gateway_id = f"{socket.gethostname()[:40]}:{devices.port}"
@@ -295,11 +299,11 @@ async def _link(
         token=lambda: read_gateway_token(settings.data),
         hello=Hello(gateway_id=gateway_id, reaches_offline=broker is not None),
         runner=CommandRunner(Control(devices.connection, broker), ledger, clock),
-        handlers={**provisioning.handlers(), **assignments.handlers()},
-        standing=provisioning.standing,
+        handlers={**provisioning.handlers(), **assignments.handlers(), **room.handlers()},
+        standing=lambda: (*provisioning.standing(), *room.standing()),
     )
-    provisioning.linked = lambda: link.up
-    provisioning.report = link.report
+    provisioning.linked = room.linked = lambda: link.up
+    provisioning.report = room.report = link.report
 
     def joined(connection: DeviceConnection) -> None:
         link.connected(connection.device_id, connection.connection_id)

@@ -4,6 +4,7 @@ from etude.errors import (
     ConflictError,
     InvalidError,
     MalformedError,
+    ThrottledError,
     TooLargeError,
     UnavailableError,
 )
@@ -37,6 +38,12 @@ class DevicePortError(InvalidError):
     """The address for device sockets cannot be listened on."""
 
     code = "DEVICE_PORT_UNUSABLE"
+
+
+class ToyQuotaError(ThrottledError):
+    """Nothing is left of what a toy may use of a model, or web cannot say what is."""
+
+    code = "TOY_QUOTA_SPENT"
 
 
 class GatewayRunningError(ConflictError):

@@ -36,6 +36,8 @@ class Said(msgspec.Struct, frozen=True):
 
 Ask = Callable[[Purpose, str, Sequence[Said]], Awaitable[str]]
 """Asks a model, in a language, for an answer to the last of what was said."""
+AskFor = Callable[[str], Ask]
+"""Returns what asks for one toy, by the device's id: each has its share of what may be spent."""
 
 _LANGUAGES: Final = {"en": "English", "zh": "simplified Chinese"}
 

@@ -27,7 +27,7 @@ from etude.practice.apps import Apps
 from etude.practice.assigned import Assigned
 from etude.practice.card_layout import ensure_layout
 from etude.practice.chat import Talk
-from etude.practice.conversation import Ask
+from etude.practice.conversation import AskFor
 from etude.practice.ear import Ear
 from etude.practice.errors import TaskUnknownError
 from etude.practice.lessons import Lessons
@@ -63,7 +63,7 @@ def practice_factory(  # noqa: PLR0913 - the composition root names each part
     chance: random.Random | None = None,
     stepped: Callable[[float], None] = lambda _: None,
     speech: LiveSpeech | None = None,
-    ask: Ask | None = None,
+    ask: AskFor | None = None,
     supplies: Supplies | None = None,
 ) -> PracticeFactory:
     """Return what makes the practice of each connection. Call it once a process.

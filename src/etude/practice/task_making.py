@@ -11,7 +11,7 @@ from etude.gateway.ports import Device
 from etude.practice.apps import Apps
 from etude.practice.assigned import Assigned
 from etude.practice.chat import Talk
-from etude.practice.conversation import Ask
+from etude.practice.conversation import AskFor
 from etude.practice.ear import Ear
 from etude.practice.evidence import Evidence
 from etude.practice.follow_read import FollowRead, Plan, Step, resolve_listen_ratio
@@ -82,7 +82,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     chance: random.Random
     stepped: Callable[[float], None] = lambda _: None
     speech: LiveSpeech | None = None
-    ask: Ask | None = None
+    ask: AskFor | None = None
     supplies: Supplies | None = None
     last_played: dict[str, Clip] = msgspec.field(default_factory=dict)
 
@@ -135,7 +135,8 @@ class TaskMaker:
 
     def talk(self, locale: str, finished: Finished | None = None) -> Talk:
         """Return chat, or with `finished` the task that translates."""
-        ask, has_ear = self._room.ask, self._ear.works
+        ask = self._room.ask(self._device.device_id) if self._room.ask else None
+        has_ear = self._ear.works
         return Talk(self._speaker, locale, finished, ask=ask, has_ear=has_ear)
 
     def _follow_read(self, request: Request, finished: Finished) -> FollowRead:

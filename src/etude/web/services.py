@@ -23,6 +23,7 @@ from etude.people.binding_feed import change_sources, report_sinks
 from etude.people.device_credentials import DeviceKeys, read_keys
 from etude.people.errors import DeviceKeyMissingError
 from etude.people.learner_data import LearnerDataRegistry
+from etude.people.spending import toys_feed
 from etude.people.spending.paying import Payer
 from etude.people.spending.terms import spending_terms
 from etude.people.token_use import TokenUse
@@ -80,6 +81,7 @@ def compose(
     made = ids or RandomIds()
     blobs = Blobs(settings.blobs, time)
     keys = _device_keys(settings)
+    spending = spending_terms(settings)
     return Services(
         settings=settings,
         database=database,
@@ -100,11 +102,11 @@ def compose(
                 *roster_feed.change_sources(time),
                 *assignments_feed.change_sources(time),
             ),
-            sinks=report_sinks(),
+            sinks=(*report_sinks(), *toys_feed.report_sinks(spending)),
         ),
         shelf=RubricShelf(settings.rubrics),
         card_links=CardLinks(settings.base_url, () if keys is None else keys.secrets),
-        payer=Payer(database, time, spending_terms(settings)),
+        payer=Payer(database, time, spending),
     )
 
 

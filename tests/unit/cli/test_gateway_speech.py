@@ -7,6 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from etude.cli import gateway_speech
+from etude.clock import RandomIds
+from etude.gateway.model_room import ModelRoom
 from etude.llm.chat import Chat, Endpoint
 from etude.practice.conversation import Purpose, Said
 from etude.practice.live_speech import LiveSpeech
@@ -47,7 +49,7 @@ def test_a_model_that_cannot_be_used_keeps_nobody_from_practising(tmp_path: Path
 
     async def play(settings: Settings) -> Any:
         async with contextlib.AsyncExitStack() as stack:
-            return gateway_speech.asked(settings, stack)
+            return gateway_speech.asked(settings, stack, ModelRoom(RandomIds()))
 
     assert asyncio.run(play(settings_of(tmp_path))) is None
     with capture_logs() as logs:
@@ -61,7 +63,7 @@ def test_a_model_gets_what_was_said_and_nothing_else() -> None:
 
     async def play(model: FakeModel, url: str) -> None:
         async with Chat(Endpoint(url=url, model="m")) as chat:
-            ask = gateway_speech.asking(chat)
+            ask = gateway_speech.asking(chat, ModelRoom(RandomIds()))("toy-1")
             said = (Said("learner", "Hi."), Said("toy", "Hello!"), Said("learner", "And now?"))
             assert await ask(Purpose.CHAT, "zh-CN", said) == "Fine."
             assert await ask(Purpose.TRANSLATE, "en", said[:1]) == "Fine."
