@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from etude.cli.errors import BrowserMissingError
 from etude.cli.page_check import find_browser
+from etude.testing.waiting import run_bounded
 
 LESSON = """## Making tea
 
@@ -32,14 +32,12 @@ The kettle makes the water hot. Tea leaves give the water their colour.
 @pytest.fixture
 def etude(tmp_path: Path) -> Any:
     def call(*words: str, check: int = 0) -> str:
-        done = subprocess.run(  # noqa: S603 - our own command
+        done = run_bounded(
             [sys.executable, "-m", "etude", *words],
             env=os.environ | {"ETUDE_DATA": str(tmp_path / "data")},
             input="a password for tests\n",
             capture_output=True,
             text=True,
-            timeout=300,
-            check=False,
         )
         assert done.returncode == check, done.stderr
         return done.stdout if check == 0 else done.stdout + done.stderr

@@ -12,7 +12,7 @@ from etude.testing.installation import Installation, furnish
 from etude.testing.server import ServerProcess
 
 KILLED = -9
-PATIENCE_S = 240.0
+PATIENCE_S = 150.0
 TEXT = (
     "cat = a small animal that says meow\ndog = an animal that barks\nhen = a bird that lays eggs"
 )

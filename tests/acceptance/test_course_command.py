@@ -2,12 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from etude.testing.waiting import run_bounded
 
 TOKEN = "t" * 40
 
@@ -15,15 +16,13 @@ TOKEN = "t" * 40
 @pytest.fixture
 def etude(tmp_path: Path) -> Any:
     def call(*words: str, check: int = 0) -> str:
-        done = subprocess.run(  # noqa: S603 - our own command
+        done = run_bounded(
             [sys.executable, "-m", "etude", *words],
             env=os.environ
             | {"ETUDE_DATA": str(tmp_path / "data"), "ETUDE_COURSEWARE_PUBLISH_TOKEN": TOKEN},
             input="a password for tests\n",
             capture_output=True,
             text=True,
-            timeout=300,
-            check=False,
         )
         assert done.returncode == check, done.stderr
         return done.stdout if check == 0 else done.stderr

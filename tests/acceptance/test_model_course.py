@@ -17,7 +17,7 @@ import pytest
 from etude.testing.fake_author import CourseModel
 from etude.testing.fake_llm import Hangs
 from etude.testing.server import DEADLINE_S, ServerProcess
-from etude.testing.waiting import ended
+from etude.testing.waiting import ended, run_bounded
 
 TOKEN = "t" * 40
 CALLS = 1 + 4 * 7
@@ -48,14 +48,12 @@ class School:
         )
 
     def run(self, *words: str, check: int = 0, **more: str) -> str:
-        done = subprocess.run(  # noqa: S603 - our own command
+        done = run_bounded(
             [sys.executable, "-m", "etude", *words],
             env=self.environment | more,
             input="a password for tests\n",
             capture_output=True,
             text=True,
-            timeout=DEADLINE_S,
-            check=False,
         )
         assert done.returncode == check, done.stderr
         assert "sk-of-the-school" not in done.stdout + done.stderr

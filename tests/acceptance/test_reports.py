@@ -17,7 +17,7 @@ from etude.testing.samples import sample_lines
 from etude.testing.server import ServerProcess
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
-PATIENCE_S = 240.0
+PATIENCE_S = 150.0
 
 
 @pytest.fixture(scope="session")

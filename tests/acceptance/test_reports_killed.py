@@ -14,7 +14,7 @@ from etude.testing.samples import sample_lines
 from etude.testing.server import ServerProcess
 
 KILLED = -9
-PATIENCE_S = 240.0
+PATIENCE_S = 150.0
 # Before anything is written; written and not committed; committed and not noted by the runner.
 POINTS = ("examiner.examine.made", "examiner.examine.revised", "jobs.run.handled")
 

@@ -10,7 +10,6 @@ import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -129,9 +128,7 @@ def test_what_was_recorded_without_engines_is_assessed_when_there_are(tmp_path: 
 def again(room: SpeakingRoom) -> dict[str, int]:
     command = [sys.executable, "-m", "etude", "assess", "again", "--wait", "--json"]
     environment = {**os.environ, "ETUDE_DATA": str(room.settings.data)}
-    ran = subprocess.run(  # noqa: S603 - our own command
-        command, env=environment, capture_output=True, check=True, timeout=300
-    )
+    ran = run_bounded(command, env=environment, capture_output=True, check=True)
     told: dict[str, int] = msgspec.json.decode(ran.stdout)
     return told
 

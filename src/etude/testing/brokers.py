@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 import aiomqtt
 
+from etude.cli.stopping import end
 from etude.testing.ports import free_port
 
 DEADLINE_S: Final = 60.0
@@ -134,8 +135,7 @@ class Board:
     async def __aexit__(self, *_: object) -> None:
         """Leave."""
         if self._task is not None and self._client is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end(self._task)
             await self._client.__aexit__(None, None, None)
 
     async def say(self, text: str | bytes) -> None:

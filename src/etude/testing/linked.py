@@ -6,7 +6,7 @@ is what a gateway has of the link, with toys that are only known by what is aske
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
@@ -14,6 +14,7 @@ import msgspec
 import uvicorn
 
 from etude.cli.listening import listen
+from etude.cli.stopping import end
 from etude.clock import SystemClock
 from etude.gateway.command_ledger import CommandLedger
 from etude.gateway.commands import CommandRunner
@@ -123,9 +124,7 @@ class Station:
     async def die(self) -> None:
         """End at once; what is under way is not answered any more."""
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
             self._task = None
             self._ledger.close()
 

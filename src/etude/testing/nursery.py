@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 DEADLINE_S: Final = 60.0
+START_S: Final = 120.0
 _DYING_S: Final = 5.0
 _IMPORTED: Final = (
     "etude.cli.app",
@@ -120,8 +121,8 @@ class Nursery:
         process.stdin.write(json.dumps(order).encode() + b"\n")
         process.stdin.flush()
         # It imports the whole product first, which takes a crowded machine a while.
-        if not select.select([process.stdout], [], [], DEADLINE_S)[0]:
-            message = f"no process for {module} within {DEADLINE_S:.0f} s"
+        if not select.select([process.stdout], [], [], START_S)[0]:
+            message = f"no process for {module} within {START_S:.0f} s"
             raise ChildStuckError(message)
         line = process.stdout.readline()
         if not line:

@@ -23,7 +23,7 @@ from etude.testing.fake_device import FakeDevice, Manners, NoHelloError
 from etude.testing.learner_voice import COMFORT, DTX, Voices
 from etude.testing.learners_acting import SCRIPTS, ActingLearner, Part
 
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 200.0
 """Only a failing test waits as long."""
 SETTLED_S: Final = 0.5
 _AGAIN_S: Final = 0.2

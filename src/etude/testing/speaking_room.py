@@ -34,7 +34,7 @@ from etude.testing.server import ServerProcess
 from etude.testing.speaking import SpeakingToy, SpokenLesson, device_id, practise
 
 HOST: Final = "127.0.0.1"
-ASSESSED_S: Final = 180.0
+ASSESSED_S: Final = 240.0
 """Only a failing run waits as long."""
 ENGINE: Final = "etude.speech.pool_process"
 ALONE: Final = "--alone"

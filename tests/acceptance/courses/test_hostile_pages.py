@@ -9,7 +9,6 @@ import html
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +21,7 @@ from etude.cli.errors import BrowserMissingError
 from etude.cli.page_check import find_browser
 from etude.courseware.containment import EMBEDDER_POLICY, SANDBOX
 from etude.courseware.html_inline import contained
+from etude.testing.waiting import run_bounded
 
 # Names are put together when the script runs, so that no reader of its text finds them.
 HIDDEN: Final = """const W=window,J=(...p)=>p.join(""),E=J("htt","p://ENEMY/"),D=document,
@@ -200,7 +200,7 @@ def show(
     ]  # fmt: skip
     if os.geteuid() == 0:  # the browser's own sandbox does not run as root
         command.insert(1, "--no-sandbox")
-    done = subprocess.run(command, capture_output=True, check=True, timeout=300)  # noqa: S603 - a browser of the path
+    done = run_bounded(command, capture_output=True, check=True, limit_s=240)
     match = re.search(r'<pre id="told">(.*?)</pre>', done.stdout.decode(), re.DOTALL)
     assert match is not None, done.stderr.decode()[-2000:]
     told: dict[str, Any] = json.loads(html.unescape(match[1]))

@@ -18,6 +18,7 @@ from etude.testing import web
 from etude.testing.installation import furnish
 from etude.testing.kills import KillableServer
 from etude.testing.nursery import Nursery
+from etude.testing.waiting import run_bounded
 from etude.web.services import compose
 
 TOKEN = "t" * 40
@@ -51,13 +52,11 @@ def ask(laptop: Any, server: str, *asked: tuple[str, str]) -> list[httpx2.Respon
 
 
 def command(laptop: Any, server: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - our own command
+    return run_bounded(
         [sys.executable, "-m", "etude", *words],
         env=os.environ | laptop.environment(server),
         capture_output=True,
         text=True,
-        timeout=300,
-        check=False,
     )
 
 

@@ -56,13 +56,11 @@ def test_the_worker_works_with_a_model_that_is_away(environment: dict[str, str])
 
 def test_half_a_configuration_is_said_at_the_start(environment: dict[str, str]) -> None:
     """An address without a model's name: exit code 2, and the variable is named."""
-    done = subprocess.run(  # noqa: S603 - our own command
+    done = run_bounded(
         WORKER,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
-        check=False,
     )
     assert done.returncode == USAGE
     assert "ETUDE_LLM_MODEL" in done.stderr

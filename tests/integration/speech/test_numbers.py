@@ -7,7 +7,7 @@ from etude.speech.engines import Engines, SpeechOptions
 from etude.speech.pool import Lane, PoolLimits, SpeechPool
 
 PATIENT = PoolLimits(request_s=300.0)
-LONG_S = 600
+LONG_S = 200
 
 
 def measured(pool: SpeechPool, work: list[tuple[str, Pcm]], lane: Lane) -> list[object]:
