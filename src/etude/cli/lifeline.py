@@ -12,11 +12,17 @@ from typing import Final
 
 # What the child has for a graceful stop before it ends itself: more than web's own grace.
 GRACE_S: Final = 15.0
+_NAME: Final = "lifeline"
 
 
 def watch(descriptor: int) -> None:
     """End this process (SIGTERM, then hard) once the other end of `descriptor` is closed."""
-    threading.Thread(target=_wait, args=(descriptor,), name="lifeline", daemon=True).start()
+    threading.Thread(target=_wait, args=(descriptor,), name=_NAME, daemon=True).start()
+
+
+def watched() -> bool:
+    """Say whether this process is somebody's child that ends with its parent."""
+    return any(thread.name == _NAME for thread in threading.enumerate())
 
 
 def _wait(descriptor: int) -> None:

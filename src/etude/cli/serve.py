@@ -17,7 +17,7 @@ import typer
 
 from etude.cli import lifeline, listening, logs, stopping, terminal
 from etude.cli.installation import require_folder
-from etude.cli.supervisor import Child, Supervisor
+from etude.cli.supervisor import GRACE_S, Child, Supervisor
 from etude.settings import Settings, load, unknown_variables
 from etude.store import migrations
 
@@ -33,6 +33,8 @@ ListenerOption = Annotated[int | None, typer.Option("--listener", hidden=True)]
 
 WORKER_NICENESS: Final = 5
 """Jobs can wait: in a full house the gateway's clock gets three times the worker's share."""
+KILLED_S: Final = 5.0
+"""What `serve` has, after the grace of its children, until those it killed are gone."""
 
 log = structlog.get_logger("etude.serve")
 
@@ -65,7 +67,7 @@ def serve(host: HostOption = None, port: PortOption = None, role: RoleOption = N
     )
 
     def stop() -> None:
-        stopping.bound_the_end()
+        stopping.bound_the_end(GRACE_S + KILLED_S)
         listener.close()
 
     supervisor = Supervisor(
@@ -134,6 +136,7 @@ def _own_url(settings: Settings, listener: socket.socket) -> str:
 
 def _start(process: str, parent: int | None = None, **chosen: Any) -> Settings:  # noqa: ANN401 - checked by `load`
     """Do what each of these commands does first: the parent's lifeline, settings, logs."""
+    stopping.end_at_ctrl_c()
     if parent is not None:
         lifeline.watch(parent)
     settings = load(**chosen)

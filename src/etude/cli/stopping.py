@@ -15,8 +15,12 @@ from typing import Any, Final
 
 import structlog
 
-STOP_WITHIN_S: Final = 30.0
-"""Twice what `serve` gives its processes: supervised ones never come to it."""
+from etude.cli import lifeline
+
+STOP_WITHIN_S: Final = 25.0
+"""Less than a service manager's patience (`docs/operations.md`)."""
+SUPERVISED_S: Final = lifeline.GRACE_S - 1.0
+"""Of a process below `serve`, which kills it a second later: then nobody would know why."""
 CANCEL_AGAIN_S: Final = 6.0
 """Longer than any clean-up of a link or a broker takes."""
 _CANCEL_TIMES: Final = 2
@@ -25,10 +29,20 @@ _STDERR: Final = 2  # the descriptor: what stands for it in Python may be closed
 log = structlog.get_logger("etude.serve")
 
 
+def end_at_ctrl_c() -> None:
+    """Let SIGINT end this process at once until it has begun something; in the main thread.
+
+    Python would raise `KeyboardInterrupt` wherever it stands, and drops that in a finaliser or a
+    callback of the import system: the process would go on to start, and never stop.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else somebody ignores it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def stop_signal() -> asyncio.Event:
     """Return an event that SIGTERM or SIGINT sets; to be called in the loop's thread.
 
-    From the first of them on the process has `STOP_WITHIN_S`.
+    From the first of them on the process has its time, see `bound_the_end`.
     """
     stopping = asyncio.Event()
 
@@ -43,12 +57,16 @@ def stop_signal() -> asyncio.Event:
     return stopping
 
 
-def bound_the_end(within_s: float = STOP_WITHIN_S) -> None:
+def bound_the_end(within_s: float | None = None) -> None:
     """End this process hard if it still runs after `within_s`: exit code 1, stacks on stderr.
+
+    None: `SUPERVISED_S` below `serve`, else `STOP_WITHIN_S`.
 
     The clock is the system's: neither a thread that keeps the interpreter nor one that is waited
     for at its very end holds it up. The stacks name functions and lines, no values.
     """
+    if within_s is None:
+        within_s = SUPERVISED_S if lifeline.watched() else STOP_WITHIN_S
     faulthandler.dump_traceback_later(within_s, exit=True, file=_STDERR)
 
 

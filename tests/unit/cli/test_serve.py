@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,9 @@ def _clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             monkeypatch.delenv(name)
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    interrupt = signal.getsignal(signal.SIGINT)
     yield
+    signal.signal(signal.SIGINT, interrupt)
     structlog.reset_defaults()
     logging.captureWarnings(capture=False)
     root.handlers[:], root.level = handlers, level

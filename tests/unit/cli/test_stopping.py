@@ -25,11 +25,14 @@ END_S = 60.0
 # A process as `worker` and `gateway` are: one of its threads never ends.
 STUCK = """
 import asyncio, sys, threading
-from etude.cli import stopping
+from etude.cli import lifeline, stopping
 
-stopping.STOP_WITHIN_S = 1.0
-real = stopping.bound_the_end
-stopping.bound_the_end = lambda: real(1.0)
+stopping.STOP_WITHIN_S = stopping.SUPERVISED_S = 600.0
+if len(sys.argv) > 1:
+    stopping.SUPERVISED_S = 1.0
+    lifeline.watch(int(sys.argv[1]))
+else:
+    stopping.STOP_WITHIN_S = 1.0
 
 def wait_for_ever() -> None:
     threading.Event().wait()
@@ -45,11 +48,13 @@ asyncio.run(main())
 """
 
 
-def test_a_process_with_a_thread_that_never_ends_ends_all_the_same() -> None:
-    """SIGTERM, again and again: exit code 1 after its time, and stderr names the place."""
-    command = [sys.executable, "-c", STUCK]
+@pytest.mark.parametrize("supervised", [False, True])
+def test_a_process_with_a_thread_that_never_ends_ends_all_the_same(*, supervised: bool) -> None:
+    """After its own time, or a child's shorter one: exit code 1, and stderr names the place."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-c", STUCK, *([str(reading)] if supervised else [])]
     with subprocess.Popen(  # noqa: S603 - our own interpreter
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=(reading,)
     ) as process:
         try:
             assert process.stdout is not None
@@ -59,8 +64,43 @@ def test_a_process_with_a_thread_that_never_ends_ends_all_the_same() -> None:
             _, said = process.communicate(timeout=END_S)
         finally:
             process.kill()
+            os.close(reading)
+            os.close(writing)
     assert process.returncode == 1
     assert "wait_for_ever" in said
+
+
+# A process that is asked to stop where Python drops `KeyboardInterrupt`: in a finaliser.
+LOADING = """
+import signal, sys, time
+from etude.cli import serve
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+serve.require_folder = lambda _: None
+serve._start("worker")
+
+class Dropped:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(60)
+
+Dropped()
+print("lost", flush=True)
+"""
+
+
+def test_ctrl_c_while_a_process_loads_is_not_lost() -> None:
+    """It has begun nothing yet, so it ends at once, wherever Python stands."""
+    command = [sys.executable, "-c", LOADING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own interpreter
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=END_S)
+        finally:
+            process.kill()
+    assert (process.returncode, said) == (-signal.SIGINT, "")
 
 
 def test_a_second_order_gives_no_more_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
