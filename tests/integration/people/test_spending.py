@@ -1,6 +1,7 @@
 """What is spent on models: bounded a day and a month, in one ledger, whatever dies; on both."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from etude.files import armed
 from etude.llm.chat import Chat, Endpoint, Message, Request
 from etude.llm.errors import LlmBrokenError, LlmTimeoutError
+from etude.people.learners import add_learner
+from etude.people.own_data import export_learner
 from etude.people.spending import ledger
 from etude.people.spending.amounts import Limit
 from etude.people.spending.errors import MonthSpentError, QuotaSpentError
@@ -144,6 +147,31 @@ def test_a_kill_leaves_the_sum_too_large(desk: Desk, point: str, asked: int) -> 
     assert len(desk.model.asked) == asked
     (one,) = desk.entries()
     assert (one.state, one.ended_at, one.completion_tokens) == ("asked", None, 100)
+
+
+def test_a_learners_export_has_the_calls_in_their_name(desk: Desk) -> None:
+    """When, for what and at what cost; nobody else's, and no key."""
+
+    async def furnish() -> int:
+        async with desk.database.transaction() as work:
+            made = await add_learner(
+                work.connection, learner_id="anna", display_name="Anna", locale="en",
+                now=desk.clock.now(),
+            )  # fmt: skip
+            return made.learner_key
+
+    async def exported(learner_key: int) -> list[dict[str, Any]]:
+        files = export_learner(desk.database, learner_key)
+        found = [one async for one in files if one.path == "model_calls.jsonl"]
+        lines = b"".join([chunk async for chunk in found[0].chunks]).splitlines()
+        return [json.loads(one) for one in lines]
+
+    learner_key = desk.run(furnish())
+    desk.ask(Terms(), owner=f"learner:{learner_key}")
+    desk.ask(Terms(), owner=f"learner:{learner_key}1")
+    (shown,) = desk.run(exported(learner_key))
+    assert (shown["stage"], shown["prompt_tokens"]) == ("tutor:x", 40)
+    assert not {"owner", "subject", "call_key"} & shown.keys()
 
 
 def test_old_calls_go(desk: Desk) -> None:
