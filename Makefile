@@ -1,18 +1,23 @@
 # What a person or a runner does with this repository. Each target sets up what it needs first.
 #   demo, test       the two that the README names
+#   demo-full        the demo with real speech and in real time: spoken, heard, measured (some three minutes)
 #   lint             style, types, floors, documents
 #   serve            the server on .data/ (ETUDE_DATA chooses another folder)
 #   bench, soak      figures; the full counts of kills, sessions and rows
 #   schemas, lock    write the generated files again
 #   clean            remove what the others made, except .venv
 .DEFAULT_GOAL := test
-.PHONY: demo test lint serve bench soak schemas lock clean setup-server setup-dev setup-services
+.PHONY: demo demo-full test lint serve bench soak schemas lock clean setup-server setup-speech setup-dev \
+	setup-services
 
 BIN := .venv/bin
 WORKERS ?= 2
 
 setup-server:
 	@tools/setup server
+
+setup-speech:
+	@tools/setup speech
 
 setup-dev:
 	@tools/setup dev
@@ -22,6 +27,9 @@ setup-services:
 
 demo: setup-server
 	@$(BIN)/etude demo --folder demo
+
+demo-full: setup-speech
+	@$(BIN)/etude demo --folder demo --speech --real-time
 
 test: setup-dev setup-services
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not soak" $(TESTS)

@@ -11,18 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
-from etude.authoring.samples import recordings, sample
-from etude.cli.demo_report import report_when_made
+from etude.authoring.samples import sample
 from etude.cli.errors import DemoBrokenError
 from etude.courseware.loading import Pin, load_courseware
-from etude.files import Files, replace_file
 from etude.net import HttpClient, Reply
 from etude.practice.assigned import CoursewarePin
 from etude.practice.courseware_source import CoursewareSource
 
 SAMPLE: Final = "everyday-english.txt"
 FOLDER: Final = "learner"
-PAGE: Final = "practice.html"
 PATIENCE_S: Final = 240.0
 _LOOK_S: Final = 0.1
 _OK, _CREATED = 200, 201
@@ -63,20 +60,25 @@ class Assigned(msgspec.Struct, frozen=True, kw_only=True):
     pin: CoursewarePin
 
 
-def publish_course(url: str, token: str) -> tuple[str, int, Manifest]:
+def publish_course(url: str, token: str, sounds: Mapping[str, bytes]) -> tuple[str, int, Manifest]:
     """Make a course of the sample, confirm it, publish it; return id, version and manifest.
+
+    Args:
+        url: where web is.
+        token: of somebody who may make courses.
+        sounds: the recordings of its sentences, by name.
 
     Raises:
         DemoBrokenError: it did not come about.
     """
     material = sample(SAMPLE)
     with HttpClient(url, bearer=token) as client:
-        sounds = [
+        sent = [
             {"name": name, "sha256": _whole(_sound(client, content), _CREATED)["sha256"]}
-            for name, content in sorted(recordings(SAMPLE).items())
+            for name, content in sorted(sounds.items())
         ]
         texts = [{"name": material.name, "text": material.text}]
-        wanted = {"materials": texts, "recordings": sounds}
+        wanted = {"materials": texts, "recordings": sent}
         made = _whole(_post(client, "/api/courses", wanted), _CREATED)
         path = f"/api/courses/{made['courseId']}"
         _require(not made["silentSentences"], "course sounds")
@@ -121,21 +123,17 @@ def assign_module(
     return Assigned(**{name: made[name] for name in names}, pin=pin)
 
 
-def report_of(folder: Path, url: str, token: str, session_id: str, assigned: Assigned) -> Any:  # noqa: ANN401 - JSON
-    """Wait for the report of the practised lesson, write its page, return what it names.
+def require_named(report: Mapping[str, Any], page: Path, assigned: Assigned) -> Mapping[str, Any]:
+    """Return what a report names as practised.
 
     Raises:
-        DemoBrokenError: it does not name exactly what was assigned.
+        DemoBrokenError: that is not exactly what was assigned, or its page does not say it.
     """
-    path = f"/api/v1/sessions/{session_id}"
-    with HttpClient(url, bearer=token) as client:
-        practised = report_when_made(client, path).get("courseware", {})
-        page = client.send("GET", f"{path}/report", b"", {"Accept": "text/html"})
+    practised: Mapping[str, Any] = report.get("courseware", {})
     pin = msgspec.structs.asdict(assigned.pin)
     _require({name: practised.get(name) for name in pin} == pin, "pin")
     _require(practised["assignment_id"] == assigned.assignment_id, "assignment")
-    _require(page.status == _OK and practised["title"].encode() in page.body, "page")
-    replace_file(Files(), folder / PAGE, page.body, mode=0o644)
+    _require(practised["title"] in page.read_text("utf-8"), "page")
     return practised
 
 

@@ -1,14 +1,15 @@
 """The demo's toys: one is streamed what was assigned, one plays a lesson from its card.
 
-The gateway runs in this process, in a loop whose time jumps, so that a lesson takes seconds; its
-sockets, clips, journal and uploads are real, and so are those of the devices. It is set up as a
-gateway on a machine of its own is: a data folder with the server's keys, and where web is.
+The gateway runs in this process, in a loop whose time jumps, so that a lesson takes seconds (unless
+it is to take its time); its sockets, clips, journal and uploads are real, and so are those of the
+devices. It is set up as a gateway on a machine of its own is: a data folder with the server's keys,
+and where web is.
 """
 
 import asyncio
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -17,12 +18,14 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from etude.cli import terminal
 from etude.cli.demo_course import Assigned
 from etude.cli.demo_report import report_when_made
+from etude.cli.demo_speech import Turn, Way, turns_when_measured, voices_of
 from etude.cli.errors import DemoBrokenError
 from etude.cli.gateway import Gateway, open_gateway
 from etude.cli.installation import keys_folder
-from etude.clock import to_us
+from etude.clock import Clock, SystemClock, to_us
 from etude.net import HttpClient
 from etude.people.bind_codes import note_code
 from etude.people.binding_records import PendingBinding
@@ -34,14 +37,14 @@ from etude.practice.apps import shipped_apps
 from etude.practice.course_lessons import LaidScene
 from etude.practice.lesson_build import check_lesson
 from etude.practice.lesson_install import install_lesson
+from etude.practice.windows import window_ms
 from etude.settings import Settings, load
 from etude.speech.clip_cache import ClipCache
 from etude.store import UnitOfWork
 from etude.testing import device_ota
 from etude.testing.device_sound import ClipBook
 from etude.testing.fake_card import FakeCard
-from etude.testing.fake_device import FakeDevice
-from etude.testing.learner_voice import Voices
+from etude.testing.fake_device import FakeDevice, Seen
 from etude.testing.learners_acting import SCRIPTS, ActingLearner, Part
 from etude.testing.scenario_checks import verdicts
 from etude.testing.simulation import Watched
@@ -72,13 +75,24 @@ _APP, _TASK, _LESSON = "chinese_reading", "follow_read", "spring_dawn"
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """What a toy's learner says to begin, and then reads; the sounds are those of `folder`."""
+    """What a toy's learner says to begin, and then reads; the sounds are those of `folder`.
+
+    `language` is that of what is read, `ratio` that of a window to its clip.
+    """
 
     toy: Toy
     entry: str
     place: str
     folder: Path
+    language: str
+    ratio: float
     parts: tuple[Part, ...]
+
+    @property
+    def lasts_s(self) -> float:
+        """How long it takes: each clip and the window after it."""
+        clips_ms = (part.lasts_ms for part in self.parts)
+        return sum(clip_ms + window_ms(clip_ms, self.ratio) for clip_ms in clips_ms) / 1000
 
 
 class Practised(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,20 +126,21 @@ def practise(
     server_url: str,
     *,
     token: str,
-    learner_id: str,
     began_at: datetime,
     assigned: Assigned,
-) -> dict[str, str]:
-    """Let both toys follow their lessons; return the session of each toy, by its id.
+    way: Way,
+) -> dict[str, dict[str, Any]]:
+    """Let both toys follow their lessons; return the instance that came of it, by toy's id.
 
     Args:
         folder: of the demo; the gateway's own is made in it.
         server: the server's settings: whose keys are used.
         server_url: where web is.
         token: from `furnish`.
-        learner_id: as given to `furnish`.
-        began_at: when the lessons begin: some minutes ago, for their time jumps ahead.
+        began_at: when the lessons begin: some minutes ago, for their time jumps ahead. In real time
+            they begin now.
         assigned: what the learner was assigned.
+        way: how.
 
     Raises:
         DemoBrokenError: a turn is missing, twice, or not what was read; a toy was told a score.
@@ -136,41 +151,49 @@ def practise(
         gateway_port=0,
         gateway_http_port=0,
         web_url=server_url,
-        speech_processes=0,  # its toys' voices are packets without a sound
+        # Where the clock jumps, no engine keeps up with it: all is heard by the worker, later.
+        speech_processes=int(way.speaks and way.real_time),
     )
     shutil.copytree(keys_folder(server.data), keys_folder(settings.data))
     place = files("etude.practice") / "sample_lessons" / _APP / _TASK / "lessons" / _LESSON
     with as_file(place) as shipped:
         install_lesson(check_lesson(shipped), settings.lessons, _APP, _TASK)
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        instances = runner.run(_practise(settings, server_url, token, began_at, assigned))
-    for instance in instances.values():
-        _require(instance["learner_id"] == learner_id, "learner")
-    return {device_id: instance["id"] for device_id, instance in instances.items()}
+    with asyncio.Runner(loop_factory=None if way.real_time else VirtualTimeLoop) as runner:
+        return runner.run(_practise(settings, server_url, token, began_at, assigned, way))
 
 
-def counted(url: str, token: str, sessions: Iterable[str]) -> Practised:
-    """Count what web has of sessions, once they are reported: their metrics are in then."""
+def turns_of(url: str, token: str, sessions: Iterable[str], way: Way) -> list[Turn]:
+    """Return what web has of sessions, once they are reported: their metrics are in then.
+
+    Where there is speech, it waits for all of them. Otherwise a starved machine has fewer by then.
+    """
     headers = {"Authorization": f"Bearer {token}"}
-    turns: list[dict[str, Any]] = []
+    wanted = tuple(sessions)
     with (
         HttpClient(url, bearer=token) as reports,
         httpx2.Client(base_url=url, headers=headers, trust_env=False) as client,
     ):
-        for session_id in sessions:
+
+        def read() -> list[Turn]:
+            instances = (_get(client, f"/task/instance/{session_id}") for session_id in wanted)
+            return [turn for instance in instances for turn in instance["turns"]]
+
+        if way.speaks:
+            return turns_when_measured(read)
+        for session_id in wanted:
             report_when_made(reports, f"/api/v1/sessions/{session_id}")
-            turns += _get(client, f"/task/instance/{session_id}")["turns"]
-    return Practised(turns=len(turns), metrics=sum(len(turn["metrics"]) for turn in turns))
+        return read()
 
 
 async def _practise(
-    settings: Settings, url: str, token: str, began_at: datetime, assigned: Assigned
+    settings: Settings, url: str, token: str, began_at: datetime, assigned: Assigned, way: Way
 ) -> dict[str, dict[str, Any]]:
-    clock = LoopClock(asyncio.get_running_loop(), began_at)
-    async with open_gateway(settings, clock) as gateway:
+    async with open_gateway(settings, _clock(began_at, way)) as gateway:
         await _until_told(gateway, settings.course_lessons / assigned.lesson_id)
         scripts = (_of_course(settings, assigned), _of_card(settings))
-        devices = [_device(settings, script) for script in scripts]
+        devices = [await asyncio.to_thread(_device, settings, script, way) for script in scripts]
+        if way.real_time:
+            _tell_clips(scripts, devices)
         try:
             for script, device in zip(scripts, devices, strict=True):
                 await _begin(gateway, script, device)
@@ -183,6 +206,41 @@ async def _practise(
         finally:
             for device in devices:
                 device.scrap()
+
+
+def _clock(began_at: datetime, way: Way) -> Clock:
+    return SystemClock() if way.real_time else LoopClock(asyncio.get_running_loop(), began_at)
+
+
+def _tell_clips(scripts: Sequence[Script], devices: Sequence[FakeDevice]) -> None:
+    """Say how long it takes, and then what each toy plays, as it plays."""
+    terminal.say("demo.practising", seconds=round(max(script.lasts_s for script in scripts)))
+    began_s = asyncio.get_running_loop().time()
+    for toy, (script, device) in enumerate(zip(scripts, devices, strict=True), 1):
+        texts = {part.name: part.text for part in script.parts}
+        device.watchers.append(_ClipTeller(toy, texts, began_s).notice)
+
+
+class _ClipTeller:
+    """Tells which clip of a lesson a toy plays."""
+
+    def __init__(self, toy: int, texts: Mapping[str, str], began_s: float) -> None:
+        """`texts` by clip, in the lesson's order; `began_s` in the loop's time."""
+        self._toy = toy
+        self._texts = texts
+        self._began_s = began_s
+
+    def notice(self, seen: Seen) -> None:
+        """See `FakeDevice.watchers`."""
+        if seen.what == "clip" and seen.detail in self._texts:
+            terminal.say(
+                "demo.clip",
+                at_s=round(seen.at_s - self._began_s),
+                toy=self._toy,
+                number=list(self._texts).index(seen.detail) + 1,
+                count=len(self._texts),
+                text=self._texts[seen.detail],
+            )
 
 
 async def _until_told(gateway: Gateway, lesson: Path) -> None:
@@ -207,7 +265,15 @@ def _of_course(settings: Settings, assigned: Assigned) -> Script:
         Part(name=clip.clip, text=clip.text, lasts_ms=clip.duration_ms) for clip in scene.clips
     )
     place = f"{assigned.app_id}/{assigned.task_id}/lessons/{assigned.lesson_id}"
-    return Script(toy=PRACTISING, entry=_SAID, place=place, folder=folder, parts=parts)
+    return Script(
+        toy=PRACTISING,
+        entry=_SAID,
+        place=place,
+        folder=folder,
+        language="en",
+        ratio=scene.listen_ratio,
+        parts=parts,
+    )
 
 
 def _of_card(settings: Settings) -> Script:
@@ -217,17 +283,27 @@ def _of_card(settings: Settings) -> Script:
         Part(name=clip.clip, text=clip.text or "", lasts_ms=clip.duration_ms)
         for clip in check_lesson(folder).manifest.clips
     )
-    entry = shipped_apps().task(_APP, _TASK).entry_phrases[0]
-    return Script(toy=WITH_CARD, entry=entry, place=place, folder=folder, parts=parts)
+    task = shipped_apps().task(_APP, _TASK)
+    return Script(
+        toy=WITH_CARD,
+        entry=task.entry_phrases[0],
+        place=place,
+        folder=folder,
+        language="zh",
+        ratio=task.listen_ratio,
+        parts=parts,
+    )
 
 
-def _device(settings: Settings, script: Script) -> Watched:
+def _device(settings: Settings, script: Script, way: Way) -> Watched:
     cache = ClipCache(settings.clips)
     book = {p.name: cache.encode(script.folder / p.name).packets for p in script.parts}
     on_card = {f"/{script.place}/{part.name}": part.lasts_ms for part in script.parts}
     card = FakeCard(on_card) if script.toy == WITH_CARD else None
     device = Watched(script.toy.device_id, card=card, book=ClipBook(book))
-    ActingLearner(device, SCRIPTS["perfect"], script.parts, Voices())
+    ActingLearner(
+        device, SCRIPTS["perfect"], script.parts, voices_of(script.parts, script.language, way)
+    )
     return device
 
 
