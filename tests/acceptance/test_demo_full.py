@@ -72,7 +72,7 @@ def test_whoever_interrupts_it_leaves_nothing_running(
         log.open("wb") as output,
         subprocess.Popen(  # noqa: S603 - our own program
             command(tmp_path, "--real-time"),
-            env=environment(),
+            env=environment(ETUDE_MQTT_URL="of a real installation: left alone"),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

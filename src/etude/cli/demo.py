@@ -50,7 +50,7 @@ from etude.people.learners import add_learner
 from etude.people.scopes import Scope
 from etude.people.tokens import TokenRequest, create_token
 from etude.rubric.recap import Recap, recap
-from etude.settings import SQLITE_FILE, Settings, load
+from etude.settings import PREFIX, SQLITE_FILE, Settings, load
 from etude.speech.synthesise import Synthesiser
 from etude.store import Database
 from etude.testing.relay import Relay
@@ -125,7 +125,7 @@ def demo(
     """Practise, crash, lose the network, upload; a syllabus becomes a course that a toy plays."""
     began_s = time.monotonic()
     folder = folder.absolute()
-    with _interruptible():
+    with _interruptible(), _without_settings():
         if real_time:
             _tell("takes")
         way = Way(voice=_voice() if speech else None, real_time=real_time)
@@ -151,6 +151,16 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _without_settings() -> Iterator[None]:
+    """Keep out what a real installation is told: the demo's gateway runs in this process."""
+    kept = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith(PREFIX)}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 def _voice() -> Synthesiser:
