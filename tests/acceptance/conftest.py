@@ -13,10 +13,25 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from etude.cli.errors import BrowserMissingError
+from etude.cli.page_check import find_browser
 from etude.testing.databases import TemplateDatabases
 from etude.testing.installation import Served, furnish
 from etude.testing.nursery import Nursery
 from etude.testing.server import ServerProcess
+
+
+@pytest.fixture(scope="session")
+def browser() -> Path:
+    """The browser that pages are looked at with."""
+    if os.environ.get("ETUDE_TEST_SKIP_CHROMIUM") == "1":
+        pytest.skip("ETUDE_TEST_SKIP_CHROMIUM=1")
+    try:
+        return find_browser()
+    except BrowserMissingError:
+        pytest.fail(
+            "no Chromium: install it, or skip these tests knowingly with ETUDE_TEST_SKIP_CHROMIUM=1"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,13 @@ knows the answers would tap; each button it taps has to be as large as a thumb.
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from etude.authoring.outline.activities import KINDS, activity, fitting_kinds
 from etude.authoring.outline.module import lesson_of
 from etude.authoring.outline.planning import plan
 from etude.authoring.reading import read_material
 from etude.authoring.samples import SAMPLES, sample
 from etude.classroom.model import InteractiveContent
-from etude.cli.errors import BrowserMissingError
-from etude.cli.page_check import WIDTH, PageReport, find_browser, look_at
+from etude.cli.page_check import WIDTH, PageReport, look_at
 
 # One entry a kind; each looks at what is shown, and taps what is right there.
 SOLVER: Final = """
@@ -60,14 +57,6 @@ const next=by(T.next);
 try{if(next)tap(next);else kinds[C.kind]()}catch(e){return etudeEnd("stuck: "+e)}
 setTimeout(tick,20)};tick();
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Path:
-    try:
-        return find_browser()
-    except BrowserMissingError:
-        pytest.skip("NO BROWSER: activities are not looked at; install Chromium")
 
 
 def all_pages() -> dict[str, str]:

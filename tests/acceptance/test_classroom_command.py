@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from etude.cli.errors import BrowserMissingError
-from etude.cli.page_check import find_browser
 from etude.testing.waiting import run_bounded
 
 LESSON = """## Making tea
@@ -84,6 +82,7 @@ def test_one_lesson_of_a_text(etude: Any, tmp_path: Path) -> None:
     assert json.loads(etude("classroom", "jobs", "--json")) == []
 
 
+@pytest.mark.usefixtures("browser")
 def test_a_file_is_checked(etude: Any, tmp_path: Path) -> None:
     """`check` names what is wrong with a document, and runs its activities in Chromium."""
     text = tmp_path / "tea.md"
@@ -94,10 +93,6 @@ def test_a_file_is_checked(etude: Any, tmp_path: Path) -> None:
     out.write_text(json.dumps(shown), "utf-8")
     assert "tea" in etude("classroom", "check", str(out))
     assert etude("classroom", "check", str(tmp_path / "nothing.json"), check=3)
-    try:
-        find_browser()
-    except BrowserMissingError:
-        pytest.skip("NO BROWSER: activities are not looked at; install Chromium")
     seen = json.loads(etude("classroom", "check", str(out), "--browser", "--json"))
     assert [one["width"] for one in seen["pages"].values()] == [360]
     activity = next(one for one in shown["classroom"]["scenes"] if one["type"] == "interactive")

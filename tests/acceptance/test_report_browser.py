@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import pytest
 
-from etude.cli.errors import BrowserMissingError
-from etude.cli.page_check import find_browser, look_at
+from etude.cli.page_check import look_at
 from etude.clock import RandomIds, SystemClock
 from etude.events.model import Event
 from etude.events.ndjson import decode_line
@@ -51,14 +49,6 @@ for(const e of document.querySelectorAll("body :not(svg)"))
 if(getComputedStyle(e).overflowX==="hidden"&&e.scrollWidth>e.clientWidth)wrong.push("cut: "+
 e.textContent);
 etudeEnd(wrong.length?wrong.slice(0,4).join("; "):texts.length>9?"readable":"empty")"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Path:
-    try:
-        return find_browser()
-    except BrowserMissingError:
-        pytest.skip("NO BROWSER: reports are not looked at; install Chromium")
 
 
 def named_at_length() -> Rubric:

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 import pytest
 
-from etude.cli.errors import BrowserMissingError
-from etude.cli.page_check import find_browser
 from etude.courseware.containment import EMBEDDER_POLICY, SANDBOX
 from etude.courseware.html_inline import contained
 from etude.testing.waiting import run_bounded
@@ -177,6 +175,7 @@ def frozen(attack: str, enemy: str) -> str:
 
 
 def show(
+    browser: Path,
     pages: dict[str, str],
     net: Net,
     profile: Path,
@@ -185,10 +184,6 @@ def show(
     policy: str = EMBEDDER_POLICY,
 ) -> dict[str, Any]:
     """Show pages in one browser for a while; return what the app was told."""
-    try:
-        browser = find_browser()
-    except BrowserMissingError:
-        pytest.skip("no Chromium on the path: what hides from readers was not looked at")
     data = json.dumps(pages).replace("<", "\\u003c")
     net.host = HOST.replace("PAGES", data).replace("SANDBOX", sandbox)
     net.host = net.host.replace("POLICY", policy)
@@ -207,11 +202,11 @@ def show(
     return told
 
 
-def test_what_hides_from_readers_is_contained(net: Net, tmp_path: Path) -> None:
+def test_what_hides_from_readers_is_contained(browser: Path, net: Net, tmp_path: Path) -> None:
     """No request leaves, nothing outside is reached, nothing is stored, every page stays."""
     enemy = f"127.0.0.1:{net.enemy.server_port}"
     pages = {name: frozen(attack, enemy) for name, attack in ATTACKS.items()}
-    told = show(pages, net, tmp_path / "profile")
+    told = show(browser, pages, net, tmp_path / "profile")
     # Chromium connects before it asks the policy: bare connections, which carry nothing.
     assert set(net.heard) <= {""}
     assert told.pop("title") == "the app"
@@ -222,7 +217,7 @@ def test_what_hides_from_readers_is_contained(net: Net, tmp_path: Path) -> None:
     assert {name for name, one in told.items() if not one["alive"]} <= gone
 
 
-def test_the_attacks_are_real(net: Net, tmp_path: Path) -> None:
+def test_the_attacks_are_real(browser: Path, net: Net, tmp_path: Path) -> None:
     """The same pages without policy and guard, in a frame of the app's own origin, do get out."""
     enemy = f"127.0.0.1:{net.enemy.server_port}"
     wanted = ("fetch", "image", "location", "storage", "parent", "cookie", "frame", "eval")
@@ -231,7 +226,7 @@ def test_the_attacks_are_real(net: Net, tmp_path: Path) -> None:
         for name in wanted
     }
     sandbox = "allow-scripts allow-same-origin"
-    told = show(pages, net, tmp_path / "profile", sandbox=sandbox, policy="img-src *")
+    told = show(browser, pages, net, tmp_path / "profile", sandbox=sandbox, policy="img-src *")
     paths = {line.split()[1] for line in net.heard if line.startswith("GET ")}
     assert {"/fetch", "/image", "/location", "/frame"} <= paths
     reached = {name for name in wanted if told[name]["reached"]}
