@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Final, NoReturn
@@ -108,8 +109,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; return its exit code (`etude.cli.exits`).
 
     A typed error becomes one line on stderr, in the user's language; what is not typed is a
-    defect and shows its traceback.
+    defect and shows its traceback. The language is the command's: whoever calls keeps their own.
     """
+    return copy_context().run(_run, arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     terminal.use_locale(terminal.wanted_locale(arguments, os.environ))
     arm_from_environment()
     try:

@@ -17,7 +17,7 @@ from etude.errors import (
     ThrottledError,
     UnavailableError,
 )
-from etude.i18n import LOCALES, catalogue
+from etude.i18n import DEFAULT_LOCALE, LOCALES, catalogue
 from etude.testing.waiting import run_bounded
 
 
@@ -136,6 +136,12 @@ def test_the_language_is_the_options_else_the_environments(
 ) -> None:
     """`--locale` before the command wins; then the first variable that is set decides."""
     assert terminal.wanted_locale(arguments, environment) == locale
+
+
+def test_a_command_leaves_the_language_of_its_caller_alone() -> None:
+    """What runs a command in its own process speaks afterwards as it did before."""
+    assert app.run(["--locale", "zh-CN", "--version"]) == exits.OK
+    assert terminal.locale() == DEFAULT_LOCALE
 
 
 def test_every_command_has_a_summary_in_each_language() -> None:
