@@ -106,6 +106,7 @@ def render_page(
         signal_title=view.signal_title,
         recording_words=view.recording_words,
         figures=view.figures,
+        not_reworded=view.not_reworded(),
         percent=_percent,
         number=_number,
         moment=_moment,
@@ -170,6 +171,17 @@ class _View:
     def recording_words(self, item: LowConfidenceItem) -> str:
         state = "missing_short" if item.recording == "missing" else item.recording
         return self.words(f"recording_{state}")
+
+    def not_reworded(self) -> str:
+        """Return why no model reworded the report, or not all of it; empty: nothing kept it."""
+        code = self._report.not_reworded
+        if code is msgspec.UNSET:
+            return ""
+        usual = self.words("not_reworded.else", code=code)
+        why = catalogue(self.locale).get(f"examiner.page.not_reworded.{code}", usual)
+        chain = self._report.examiner_assessment.evidence_chain
+        partly = any(item.narrative_source == "model" for item in chain)
+        return self.words("reworded_partly" if partly else "reworded_not", why=why)
 
     def _phases(self, session: Sequence[Placed]) -> Iterator[_Phase]:
         """Yield each stretch of one phase, from its first event to the next one's."""

@@ -98,13 +98,13 @@ async def show_report(
             return _waiting(found)
         kept_by = await revisions.not_reworded(connection, found)
         card = await cards.card_of_report(connection, session.session_key, services.card_links, now)
+    told = msgspec.UNSET if kept_by is None else kept_by
     if wants_page(request):
-        report = read_report(found.body)
+        report = msgspec.structs.replace(read_report(found.body), not_reworded=told)
         content = await rendered(services, session, found, report)
         return page(content, report.inputs.locale, {"Cache-Control": "private, no-cache"})
     body = found.body
     if card is not None or kept_by is not None:
-        told = msgspec.UNSET if kept_by is None else kept_by
         sent = msgspec.structs.replace(read_report(body), summary_card=card, not_reworded=told)
         body = report_bytes(sent)
     return _with_etag(request, body)

@@ -27,6 +27,7 @@ from etude.testing.samples import sample_lines
 from etude.testing.school import School
 from etude.web.services import Services
 
+WHY = "No language model reworded this report: the day&#39;s quota was used up."
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
@@ -277,7 +278,7 @@ def test_a_card_expires(site: Site) -> None:
 
 
 def test_why_no_model_reworded_it_is_told_with_the_report(site: Site) -> None:
-    """With the latest revision, and in neither its bytes nor its digest."""
+    """With the latest revision, as JSON and as a page, and in neither its bytes nor its digest."""
     path = "/api/v1/sessions/s1/report"
 
     async def kept(code: str | None) -> None:
@@ -295,7 +296,10 @@ def test_why_no_model_reworded_it_is_told_with_the_report(site: Site) -> None:
     site.run(kept("QUOTA_SPENT"))
     told = site.run(site.ask("teacher", "GET", path)).json()
     assert told.pop("not_reworded") == "QUOTA_SPENT"
+    html = {"Accept": "text/html"}
+    assert WHY in site.run(site.ask("teacher", "GET", path, headers=html)).text
     site.run(kept(None))
+    assert WHY not in site.run(site.ask("teacher", "GET", path, headers=html)).text
     assert site.run(site.ask("teacher", "GET", path)).json() == told
     read = read_report(json.dumps(told | {"not_reworded": "QUOTA_SPENT"}).encode())
     assert digest_of_report(read) == told["digest"]

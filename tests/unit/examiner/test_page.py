@@ -14,6 +14,8 @@ from etude.examiner.examining import make_report
 from etude.examiner.page import MOST_EVENTS, MOST_LINES, Revision, render_page
 from etude.examiner.report import Report, as_earlier
 from etude.i18n import LOCALES, catalogue
+from etude.llm.errors import LlmError
+from etude.people.spending.errors import MonthSpentError, PriceMissingError, QuotaSpentError
 from etude.rubric.library import RubricLibrary
 from etude.testing.builders import event, session
 from etude.testing.samples import sample_lines
@@ -134,6 +136,54 @@ def test_revisions_lead_to_each_other() -> None:
     page = read(render_page(report, EVENTS, RUBRIC, revisions))
     assert {"?revision=1", "?revision=2"} <= set(page.values("href"))
     assert "this one" in page.text
+
+
+@pytest.mark.parametrize(
+    ("locale", "code", "says"),
+    [
+        ("en", "QUOTA_SPENT", "reworded this report: the day's quota was used up."),
+        ("zh-CN", "MONTH_QUOTA_SPENT", "当月的额度已用完。"),
+        ("en", "LLM_NEW", "reworded this report: it could not be asked (LLM_NEW)."),
+    ],
+)
+def test_why_no_model_reworded_it_stands_at_the_foot(locale: str, code: str, says: str) -> None:
+    """In words, below everything that a family reads; a code without words of its own is named."""
+    report = msgspec.structs.replace(made(locale=locale), not_reworded=code)
+    page = read(render_page(report, EVENTS, RUBRIC)).text
+    assert page.count(says) == 1
+    assert page.index(catalogue(locale)["examiner.page.check"]) < page.index(says)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_without_a_hindrance_nothing_is_said_of_models(locale: str) -> None:
+    """Where none is configured, the page is as if there were none."""
+    page = read(render_page(made(locale=locale), EVENTS, RUBRIC)).text
+    assert "language model" not in page
+    assert "语言模型" not in page
+
+
+def test_a_report_that_was_reworded_in_part_says_so() -> None:
+    """The quota ended between two dimensions: one is a model's, the others are templates."""
+    report = made()
+    found = report.examiner_assessment
+    first, *others = found.evidence_chain
+    chain = (msgspec.structs.replace(first, narrative_source="model"), *others)
+    changed = msgspec.structs.replace(
+        report,
+        examiner_assessment=msgspec.structs.replace(found, evidence_chain=chain),
+        not_reworded="QUOTA_SPENT",
+    )
+    page = read(render_page(changed, EVENTS, RUBRIC)).text
+    assert "only a part of this report: the day's quota was used up." in page
+
+
+def test_every_error_that_ends_rewording_has_words() -> None:
+    """What the job notes is a code of spending or a pointless one of the model's: none is bare."""
+    pointless = [one for one in LlmError.__subclasses__() if one.retry_is_pointless]
+    noted = {one.code for one in (*pointless, QuotaSpentError, MonthSpentError, PriceMissingError)}
+    assert "LLM_REFUSED" in noted
+    for locale in LOCALES:
+        assert {f"examiner.page.not_reworded.{code}" for code in noted} <= set(catalogue(locale))
 
 
 @pytest.mark.parametrize("rubric", LIBRARY.rubrics, ids=lambda rubric: rubric.key)
