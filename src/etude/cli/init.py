@@ -17,6 +17,7 @@ import msgspec
 import typer
 
 from etude.cli import terminal
+from etude.cli.asking import ask_unseen
 from etude.cli.gateway_token import ensure_gateway_token
 from etude.cli.installation import make_folder, make_keys, settings_for
 from etude.clock import Clock, SystemClock
@@ -98,12 +99,7 @@ def init(
     What is there already is left as it is: a second run changes nothing.
     """
     if ask_password:
-        password = typer.prompt(
-            text("cli.init.password", terminal.locale()),
-            hide_input=True,
-            confirmation_prompt=True,
-            err=True,
-        )
+        password = ask_unseen("cli.init.password")
     settings = settings_for("init", data)
     wish = Wish(operator=operator, password=password, device=device)
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from etude.cli import terminal
+from etude.cli.asking import require_yes
 from etude.cli.local import DataOption, Local, every_page, show, shown, with_database
 from etude.clock import RandomIds
 from etude.files import Files
-from etude.i18n import text
 from etude.people import audit
 from etude.people.archive import save_archive
 from etude.people.erasure import erase_learner, scrub_files
@@ -114,11 +114,7 @@ def erase(
     (`files: queued`).
     """
     if not yes:
-        typer.confirm(
-            text("cli.people.erase_confirm", terminal.locale(), learner_id=learner_id),
-            abort=True,
-            err=True,
-        )
+        require_yes("cli.people.erase_confirm", learner_id=learner_id)
 
     async def act(here: Local) -> dict[str, Any]:
         async with here.database.transaction() as work:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from etude.cli import terminal
+from etude.cli.asking import ask_unseen
 from etude.cli.local import DataOption, Local, every_page, show, shown, with_database
-from etude.i18n import text
 from etude.people import audit
 from etude.people.passwords import hash_password
 from etude.people.records import HOST
@@ -88,10 +88,4 @@ def _read_password() -> str:
     """Ask at a terminal, twice and unseen; else take the first line of standard input."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
-    asked: str = typer.prompt(
-        text("cli.people.password", terminal.locale()),
-        hide_input=True,
-        confirmation_prompt=True,
-        err=True,
-    )
-    return asked
+    return ask_unseen("cli.people.password")

@@ -14,7 +14,8 @@ from etude.errors import EtudeError
 from etude.i18n import DEFAULT_LOCALE, LOCALES, catalogue, text
 
 SOURCES = sorted(Path(etude.__file__).parent.rglob("*.py"))
-SPEAKERS = {"text", "say"}  # functions whose first argument is a message key
+# functions whose first argument is a message key
+SPEAKERS = {"text", "say", "ask_unseen", "require_yes"}
 
 
 def leaves(table: dict[str, object], prefix: str = "") -> Iterator[str]:
