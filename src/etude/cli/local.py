@@ -1,7 +1,6 @@
 """What the commands share that work on this machine's own database, beside a running server."""
 
 import asyncio
-import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ import msgspec
 import typer
 
 from etude.authoring.classrooms.learner_data import classrooms_data
-from etude.cli import terminal
+from etude.cli import columns, terminal
 from etude.cli.installation import require_folder, settings_for
 from etude.clock import Clock, SystemClock
 from etude.examiner.learner_data import all_learner_data
@@ -104,17 +103,13 @@ def show(value: dict[str, Any] | Sequence[dict[str, Any]], *, as_json: bool) -> 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write rows to stdout under their heads, each column as wide as its widest cell."""
     table = [heads, *rows]
-    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(columns.width, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = [
-            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+            cell + " " * (width - columns.width(cell))
+            for cell, width in zip(row, widths, strict=True)
         ]
         terminal.print_text("  ".join(cells).rstrip())
-
-
-def _width(cell: str) -> int:
-    """Return how many columns of a terminal a text takes: Chinese characters take two each."""
-    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in cell)
 
 
 def _cell(value: object) -> str:

@@ -2,6 +2,7 @@
 
 One catalogue a language and context (`en/people.toml`, `zh-CN/people.toml`): dotted keys, values
 with `{named}` placeholders. A key or placeholder that one language lacks fails `make lint`.
+The help of commands stands in English beside them; `help/zh-CN.toml` has its Chinese.
 """
 
 import tomllib
@@ -50,6 +51,19 @@ def catalogue(locale: str) -> Mapping[str, str]:
         if file.name.endswith(".toml"):
             _flatten("", tomllib.loads(file.read_text("utf-8")), messages)
     return messages
+
+
+@cache
+def help_texts(locale: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the help of commands in `locale`: by command, each paragraph by its English.
+
+    Two tables are of no command: `common` is of several, `etude` of the root itself. There is
+    nothing in the default language, whose texts stand in the code.
+    """
+    if locale == DEFAULT_LOCALE:
+        return {}
+    file = files(__name__).joinpath("help", f"{locale}.toml")
+    return tomllib.loads(file.read_text("utf-8"))
 
 
 def _flatten(prefix: str, table: Mapping[str, object], into: dict[str, str]) -> None:
