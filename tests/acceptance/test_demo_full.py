@@ -47,7 +47,11 @@ def test_make_installs_the_engines_and_sets_both_switches() -> None:
     """`make demo-full` is `make demo` with two switches."""
     makefile = Path(__file__).parents[2]
     asked = run_bounded(
-        ["make", "--dry-run", "demo-full"], cwd=makefile, capture_output=True, text=True
+        ["make", "--dry-run", "--no-print-directory", "demo-full"],
+        cwd=makefile,
+        env=environment(MAKEFLAGS=""),  # below `make test` it would take that one's
+        capture_output=True,
+        text=True,
     )
     assert asked.stdout.splitlines() == [
         "tools/setup speech",
@@ -104,6 +108,38 @@ def test_whoever_interrupts_it_leaves_nothing_running(
     assert "Nothing of the demo runs any more" in said
     assert "Traceback" not in said
     assert not (tmp_path / "demo" / "summary.json").exists()
+
+
+def test_even_kill_9_leaves_nothing_running(tmp_path: Path) -> None:
+    """It can stop nothing in order then: its server notices by itself, and ends in order."""
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(  # noqa: S603 - our own program
+            command(tmp_path, "--real-time"),
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            until(
+                lambda: "plays 1 of 6" in log.read_text("utf-8") or process.poll() is not None,
+                "a lesson",
+                limit_s=RUN_S,
+                told=log.read_text,
+            )
+            below = running(process.pid)
+            assert {"serve", "web", "worker", "gateway"} <= set(" ".join(below.values()).split())
+            process.kill()
+            until(lambda: not running(process.pid), "the end", told=lambda: str(below))
+        finally:
+            for left in running(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(left, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(

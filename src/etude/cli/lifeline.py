@@ -10,14 +10,17 @@ import threading
 import time
 from typing import Final
 
-# What the child has for a graceful stop before it ends itself: more than web's own grace.
 GRACE_S: Final = 15.0
+"""What a child has for a graceful stop before it ends itself: more than web's own grace."""
 _NAME: Final = "lifeline"
 
 
-def watch(descriptor: int) -> None:
-    """End this process (SIGTERM, then hard) once the other end of `descriptor` is closed."""
-    threading.Thread(target=_wait, args=(descriptor,), name=_NAME, daemon=True).start()
+def watch(descriptor: int, grace_s: float = GRACE_S) -> None:
+    """End this process once the other end of `descriptor` is closed.
+
+    With SIGTERM, and hard `grace_s` later.
+    """
+    threading.Thread(target=_wait, args=(descriptor, grace_s), name=_NAME, daemon=True).start()
 
 
 def watched() -> bool:
@@ -25,9 +28,9 @@ def watched() -> bool:
     return any(thread.name == _NAME for thread in threading.enumerate())
 
 
-def _wait(descriptor: int) -> None:
+def _wait(descriptor: int, grace_s: float) -> None:
     while os.read(descriptor, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE_S)
+    time.sleep(grace_s)
     os._exit(1)

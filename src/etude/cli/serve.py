@@ -35,6 +35,8 @@ WORKER_NICENESS: Final = 5
 """Jobs can wait: in a full house the gateway's clock gets three times the worker's share."""
 KILLED_S: Final = 5.0
 """What `serve` has, after the grace of its children, until those it killed are gone."""
+ORPHANED_S: Final = GRACE_S + KILLED_S + 1.0
+"""What it has when whoever started it is gone: a second more, or nobody knew what held it up."""
 
 log = structlog.get_logger("etude.serve")
 
@@ -51,9 +53,14 @@ class _WebMain(Protocol):
     ) -> None: ...
 
 
-def serve(host: HostOption = None, port: PortOption = None, role: RoleOption = None) -> None:
+def serve(
+    host: HostOption = None,
+    port: PortOption = None,
+    role: RoleOption = None,
+    parent: LifelineOption = None,
+) -> None:
     """Run the whole installation: web, worker and gateway, restarted when they fail."""
-    settings = _start("serve", host=host, port=port, role=role)
+    settings = _start("serve", parent, ORPHANED_S, host=host, port=port, role=role)
     asyncio.run(migrations.check(settings.database_url))
     listener = listening.listen(settings.host, settings.port)
     descriptor = listener.fileno()
@@ -134,11 +141,16 @@ def _own_url(settings: Settings, listener: socket.socket) -> str:
     return settings.model_copy(update={"port": port}).own_url
 
 
-def _start(process: str, parent: int | None = None, **chosen: Any) -> Settings:  # noqa: ANN401 - checked by `load`
+def _start(
+    process: str,
+    parent: int | None = None,
+    grace_s: float = lifeline.GRACE_S,
+    **chosen: Any,  # noqa: ANN401 - checked by `load`
+) -> Settings:
     """Do what each of these commands does first: the parent's lifeline, settings, logs."""
     stopping.end_at_ctrl_c()
     if parent is not None:
-        lifeline.watch(parent)
+        lifeline.watch(parent, grace_s)
     settings = load(**chosen)
     logs.configure(settings.log_level, settings.log_format, process=process)
     for name in unknown_variables(os.environ):

@@ -1,7 +1,8 @@
 """A real server process for tests: on a free port, with a data folder of its own, killable.
 
-The process is `python -m etude web` (or `serve`), started as a person would start it. Its log lines
-are read from its stderr, so that a test can wait for one instead of for a while.
+The process is `python -m etude web` (or `serve`), started as a person would start it, but that it
+ends when this process does, `kill -9` included. Its log lines are read from its stderr, so that a
+test can wait for one instead of for a while.
 """
 
 import json
@@ -63,6 +64,7 @@ class ServerProcess:
         if database_url is not None:
             self._environment["ETUDE_DATABASE_URL"] = database_url
         self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: int | None = None  # the end of `etude.cli.lifeline` that is never written
         self._lines: list[str] = []
         self._news = threading.Condition()
         self._reader: threading.Thread | None = None
@@ -91,13 +93,19 @@ class ServerProcess:
             "PYTHONFAULTHANDLER": "1",  # one that does not end is made to write its stacks
         }
         self._lines = []
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "etude", self.command],
-            env=inherited | own | self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        self._let_go()
+        watched, self._lifeline = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-m", "etude", self.command, "--lifeline", str(watched)],
+                env=inherited | own | self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=(watched,),
+            )
+        finally:
+            os.close(watched)
         assert self._process.stderr is not None  # noqa: S101 - it was asked for
         self._reader = threading.Thread(
             target=self._read, args=(self._process.stderr,), daemon=True
@@ -158,11 +166,19 @@ class ServerProcess:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired as error:
             put_down(process)
+            self._let_go()
             self._read_on()
             message = f"`etude {self.command}` did not end within {limit_s:.0f} s:\n"
             raise StuckError(message + self.log_text()) from error
+        self._let_go()
         self._read_on()
         return code
+
+    def _let_go(self) -> None:
+        """Close the lifeline of a process that has ended."""
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
 
     def _read_on(self) -> None:
         """Wait for its last lines, but not for a child of its that outlives it and has its pipe."""
@@ -190,6 +206,7 @@ class ServerProcess:
     def _clear(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self.kill()
+        self._let_go()
 
     def _end(self, number: signal.Signals) -> int:
         process = self._running()

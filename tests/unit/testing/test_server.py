@@ -1,12 +1,15 @@
 import os
 import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Never
 
 import pytest
 
 from etude.testing.server import ServerDiedError, ServerProcess
-from etude.testing.waiting import StuckError
+from etude.testing.waiting import StuckError, until
 
 
 def test_a_server_that_does_not_listen_in_time_is_killed(
@@ -22,6 +25,39 @@ def test_a_server_that_does_not_listen_in_time_is_killed(
     with pytest.raises(ServerDiedError), server:
         pass
     assert server.wait() != 0
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+# Somebody who starts a server and is killed before stopping it.
+STARTS = """
+import sys, time
+from pathlib import Path
+from etude.testing.server import ServerProcess
+
+server = ServerProcess(Path(sys.argv[1]))
+server.start()
+print(server.port, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.usefixtures("sqlite_url")
+def test_a_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    """Also where that one is killed: soon nobody listens any more."""
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", STARTS, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            assert listens(port)
+        finally:
+            process.kill()
+    until(lambda: not listens(port), "the end of the server")
 
 
 @pytest.mark.usefixtures("sqlite_url")
