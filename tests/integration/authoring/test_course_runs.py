@@ -46,6 +46,7 @@ from etude.courseware.receipts import HERE
 from etude.errors import EtudeError
 from etude.files import armed
 from etude.jobs.claims import Claims
+from etude.people.records import HOST
 from etude.speech.audio import Pcm
 from etude.speech.synthesise import Speech
 from etude.store import Blobs, Database
@@ -473,7 +474,7 @@ def test_a_missing_digest_is_made_up_for(desk: Desk) -> None:
         await desk.work()
         again = await desk.courses.get(course.course_id)
         assert again.modules[0].digest == course.modules[0].digest
-        assert (await publish(desk.courses, desk.publisher, course.course_id)).new
+        assert (await publish(desk.courses, desk.publisher, course.course_id, HOST)).new
 
     desk.run(go())
 
@@ -488,7 +489,7 @@ def test_one_run_a_course(desk: Desk) -> None:
             lambda: desk.courses.regenerate_framework(made.course_id),
             lambda: desk.courses.resume(made.course_id),
             lambda: desk.courses.retry(made.course_id, 0),
-            lambda: publish(desk.courses, desk.publisher, made.course_id),
+            lambda: publish(desk.courses, desk.publisher, made.course_id, HOST),
         ):
             with pytest.raises((CourseRunActiveError, CourseAudioMissingError)):
                 await act()
@@ -559,9 +560,9 @@ def test_publish_pins_what_was_made(desk: Desk) -> None:
 
     async def go() -> None:
         course = await desk.finished()
-        first = await publish(desk.courses, desk.publisher, course.course_id)
+        first = await publish(desk.courses, desk.publisher, course.course_id, HOST)
         assert (first.new, first.manifest.version, len(first.manifest.modules)) == (True, 1, 4)
-        again = await publish(desk.courses, desk.publisher, course.course_id)
+        again = await publish(desk.courses, desk.publisher, course.course_id, HOST)
         assert (again.new, again.manifest) == (False, first.manifest)
         course = await desk.courses.get(course.course_id)
         assert (await standing(desk.courses, course, HERE)).drifted == ()
@@ -580,14 +581,14 @@ def test_a_module_made_anew_makes_later_ones_stale(desk: Desk) -> None:
         await desk.courses.retry(course.course_id, 1)
         await desk.work()
         with pytest.raises(PublishRefusedError) as refused:
-            await publish(desk.courses, desk.publisher, course.course_id)
+            await publish(desk.courses, desk.publisher, course.course_id, HOST)
         assert {part.code for part in refused.value.parts} == {"CONTINUITY_STALE"}
         assert refused.value.params["earliestFailedIndex"] == 2
         assert (await desk.courses.get(course.course_id)).active is None
         await desk.courses.regenerate_from(course.course_id, 2)
         await desk.work()
         assert desk.author.made == [0, 1, 2, 3, 1, 2, 3]
-        assert (await publish(desk.courses, desk.publisher, course.course_id)).new
+        assert (await publish(desk.courses, desk.publisher, course.course_id, HOST)).new
 
     desk.run(go())
 
@@ -636,7 +637,7 @@ def test_a_voice_speaks_what_has_no_recording(desk: Desk) -> None:
         assert course.status == "succeeded"
         classroom = desk.library.read(str(course.modules[0].classroom_id))
         assert all(scene.actions for scene in classroom.scenes)
-        assert (await publish(courses, desk.publisher, made.course_id)).new
+        assert (await publish(courses, desk.publisher, made.course_id, HOST)).new
 
     desk.run(go())
 

@@ -71,7 +71,7 @@ class Office:
 
     def publish(self) -> int:
         """Publish the course as it is now; return the version."""
-        return int(self.run(self.publisher.publish(self.source)).manifest.version)
+        return int(self.run(self.publisher.publish(self.source, HOST)).manifest.version)
 
     def edit(self, index: int, change: Callable[[dict[str, Any]], None]) -> None:
         """Change a module's classroom and take it as it is, and what builds on it."""
