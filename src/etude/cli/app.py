@@ -64,6 +64,7 @@ COMMANDS: Final = (
     Command("course", "etude.cli.courses:app"),
     Command("classroom", "etude.cli.classroom:app"),
     Command("bundle", "etude.cli.bundle:app"),
+    Command("model", "etude.cli.model_calls:app"),
     Command("speech", "etude.cli.speech:app"),
     Command("assess", "etude.cli.assess:app"),
     Command("learner", "etude.cli.people:learner"),
