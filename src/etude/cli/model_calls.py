@@ -114,11 +114,9 @@ async def _calls_since(connection: AsyncConnection, since: datetime) -> list[Sho
     """Return the calls that were asked at `since` or later."""
 
     async def read(cursor: str | None, limit: int) -> Page[ShownCall]:
-        found = await ledger.everybodys(connection, cursor=cursor, limit=limit)
-        # A toy's call is entered when its gateway tells of it: the order is not that of the times.
-        wanted = [one for one in found.items if one.asked_at >= since]
-        ids = await public_ids(connection, {_party(one.owner) for one in wanted})
-        items = tuple(_shown(one, _owner(one.owner, ids)) for one in wanted)
+        found = await ledger.everybodys(connection, since=since, cursor=cursor, limit=limit)
+        ids = await public_ids(connection, {_party(one.owner) for one in found.items})
+        items = tuple(_shown(one, _owner(one.owner, ids)) for one in found.items)
         return Page(items=items, next_cursor=found.next_cursor)
 
     return await every_page(read)

@@ -87,12 +87,15 @@ async def list_model_calls(
 
 
 def _owner(one: Entry) -> tuple[str, int]:
-    kind, _, key = one.owner.rpartition(":")
+    kind, _, key = one.owner.partition(":")
     return kind, int(key) if key.isdecimal() else 0
 
 
 def _view(one: Entry, owner_id: str | None) -> ModelCallView:
+    """Show one call. A gateway, which has no row, is called by its id: `gateway:host:8000`."""
     kind, key = _owner(one)
+    if kind == "gateway":
+        owner_id = one.owner.partition(":")[2]
     return ModelCallView(
         asked_at=one.asked_at,
         ended_at=one.ended_at,

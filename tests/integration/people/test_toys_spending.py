@@ -28,7 +28,7 @@ from etude.people.spending.toys_feed import report_sinks
 from etude.settings import Settings
 from etude.store import Database
 from etude.testing.linked import serving, until
-from etude.testing.web import service_token
+from etude.testing.web import client, service_token, services_for
 from etude.web.services import compose
 
 CALL = ToyCall(
@@ -54,7 +54,9 @@ class Desk:
             now = SystemClock().now()
             await add_device(work.connection, device_id="toy-1", name="Toy", now=now)
 
-    def tell(self, terms: Terms, *items: msgspec.Struct | bytes) -> list[Room]:
+    def tell(
+        self, terms: Terms, *items: msgspec.Struct | bytes, gateway_id: str = "gw"
+    ) -> list[Room]:
         calls, room = report_sinks(terms)
         sink = room if isinstance(items[0], RoomWanted) else calls
         raws = [
@@ -64,7 +66,7 @@ class Desk:
 
         async def told() -> list[Room]:
             async with self.database.transaction() as work:
-                replies = await sink.store(work, "gw", raws, SystemClock().now())
+                replies = await sink.store(work, gateway_id, raws, SystemClock().now())
             found = [one for _, rooms in replies for one in rooms]
             assert all(isinstance(one, Room) for one in found)
             return found  # type: ignore[return-value]  # as asserted
@@ -123,6 +125,23 @@ def test_what_cannot_be_read_is_passed_over(desk: Desk) -> None:
     assert {one.device_id: one.noted for one in rooms} == {"unknown": ("c2",), "toy-1": ("c3",)}
     found = {one.owner.partition(":")[0]: (one.state, one.error_code) for one in desk.entries()}
     assert found == {"gateway": ("answered", None), "device": ("failed", "LLM_TIMEOUT")}
+
+
+def test_a_gateway_is_shown_by_its_id(
+    database: Database, run: Callable[..., Any], tmp_path: Path, desk: Desk
+) -> None:
+    """An id of host and port is shown whole; a toy is shown by its own."""
+    stranger = msgspec.structs.replace(CALL, call_id="c2", device_id="unknown")
+    desk.tell(Terms(), stranger, gateway_id="house:8000")
+    desk.tell(Terms(), CALL, gateway_id="house:8000")
+
+    async def shown() -> list[tuple[str, str]]:
+        token = await service_token(database, Scope.OPERATE)
+        async with client(services_for(database, tmp_path), token=token) as asking:
+            items = (await asking.get("/api/v1/model-calls")).json()["items"]
+        return [(one["owner"]["kind"], one["owner"]["id"]) for one in items]
+
+    assert run(shown()) == [("gateway", "house:8000"), ("device", "toy-1")]
 
 
 def test_a_kill_while_calls_are_entered(desk: Desk) -> None:

@@ -241,10 +241,19 @@ _ENTRY: Final[list[Any]] = [one for one in _c if one.name != "answer"]
 
 
 async def everybodys(
-    connection: AsyncConnection, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+    connection: AsyncConnection,
+    *,
+    since: datetime | None = None,
+    cursor: str | None = None,
+    limit: int = DEFAULT_LIMIT,
 ) -> Page[Entry]:
-    """Return a page of all calls, whoever made them, oldest first; no answers."""
+    """Return a page of all calls, or of those asked at `since` or later, as entered; no answers.
+
+    A toy's call is entered when its gateway tells of it, so the order is not quite that of times.
+    """
     wanted = select(*_ENTRY).where(_c.call_key > key_after(cursor))
+    if since is not None:
+        wanted = wanted.where(_c.asked_us >= to_us(since))
     rows = await connection.execute(wanted.order_by(_c.call_key).limit(limit + 1))
     return page(rows.all(), limit, _entry, "call_key")
 
