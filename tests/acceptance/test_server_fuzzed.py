@@ -66,7 +66,7 @@ def test_no_request_breaks_a_route(operation: Any, served: tuple[str, str]) -> N
     url, token = served
 
     @settings(
-        max_examples=20,
+        max_examples=10,
         deadline=None,
         phases=(Phase.explicit, Phase.generate),
         suppress_health_check=list(HealthCheck),

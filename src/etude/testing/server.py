@@ -21,6 +21,9 @@ from etude.testing.waiting import StuckError, put_down
 
 # Only a failing test waits this long; a start takes seconds, on a crowded machine a minute.
 DEADLINE_S: Final = 120.0
+# The one setting that a process takes over: engines of speech cost it 300 MB and seconds of a core,
+# which a run of tests spares whoever does not ask for them.
+ENGINES: Final = "ETUDE_SPEECH_PROCESSES"
 STOP_S: Final = 60.0
 """For an end that was asked for: `etude serve` gives its processes 15 s."""
 _LAST_LINES_S: Final = 10.0
@@ -81,7 +84,11 @@ class ServerProcess:
 
     def start(self, *, wait: bool = True) -> None:
         """Start the process and, unless told otherwise, return once it accepts requests."""
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("ETUDE_") or name == ENGINES
+        }
         own = {
             "ETUDE_DATA": str(self.data),
             "ETUDE_HOST": "127.0.0.1",
