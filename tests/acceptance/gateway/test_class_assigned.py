@@ -204,7 +204,10 @@ async def live(office: Office, memory: GatewayMemory) -> None:
     tomorrow = (SystemClock().now() + DAY).isoformat()
     await office.ask("DELETE", f"/classes/3b/roster/{late}", params={"at": tomorrow})
     await until(lambda: memory.all_have(second, [*TOYS[1:], LATE]))
-    await until(lambda: (memory_file(memory, LATE, 2), memory.current(TOYS[0])) == (None, None))
+    # Memory knows before the file does: all that `dead` looks for has to be there.
+    await until(lambda: {memory_file(memory, each, 2) for each in TOYS[1:]} == {second})
+    await until(lambda: [memory_file(memory, LATE, days) for days in (0, 2)] == [second, None])
+    await until(lambda: memory.current(TOYS[0]) is None)
 
 
 def memory_file(memory: GatewayMemory, device_id: str, days: int) -> str | None:
