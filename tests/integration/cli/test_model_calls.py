@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from etude.cli import exits
+from etude.cli import exits, model_calls
 from etude.cli.app import run as run_command
 from etude.clock import SystemClock
 from etude.people.learners import add_learner
@@ -88,6 +88,8 @@ def desk(
     monkeypatch.setenv("ETUDE_DATA", str(tmp_path))
     monkeypatch.setenv("ETUDE_DATABASE_URL", database_url)
     monkeypatch.delenv("ETUDE_LLM_MONTH", raising=False)
+    # The month is the one that the calls are of, also where the next begins meanwhile.
+    monkeypatch.setattr(model_calls, "month_of", lambda _: MONTH)
     return Desk(database, run, capsys)
 
 
