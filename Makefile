@@ -51,6 +51,7 @@ bench: setup-dev setup-services
 
 soak: setup-dev setup-services
 	$(BIN)/pytest -q -n 0 -m soak $(TESTS)
+	ETUDE_TEST_EXPLORE=20 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m property $(TESTS)
 
 schemas: setup-dev
 	@$(BIN)/python tools/reference.py

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from etude.cli import logs
 from etude.store import Database
@@ -31,8 +31,16 @@ SOAK_S = 6 * 3600.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # How long an example takes says what else the machine does, not whether the claim holds.
-    settings.register_profile("etude", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    # A commit is judged by the same examples whoever runs them; ETUDE_TEST_EXPLORE=20 makes up new
+    # ones, twenty times as many (`make soak`). How long one takes says what else the machine does.
+    times = _times_explored()
+    settings.register_profile(
+        "etude",
+        deadline=None,
+        derandomize=not times,
+        max_examples=100 * max(1, times),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile("etude")
     # Engines take 300 MB and a core: a test that is about them starts its own.
     os.environ.setdefault("ETUDE_SPEECH_PROCESSES", "0")
@@ -48,8 +56,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("soak") is not None:
+        made_up = is_hypothesis_test(getattr(item, "obj", None))
+        if made_up:
+            item.add_marker("property")
+        if item.get_closest_marker("soak") is not None or (made_up and _times_explored()):
             item.add_marker(pytest.mark.timeout(SOAK_S))
+
+
+def _times_explored() -> int:
+    return int(os.environ.get("ETUDE_TEST_EXPLORE", "0"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -128,6 +128,19 @@ OUTCOMES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1\n1\n=天=天=天",  # all the pieces of a sentence are one word
+        "# A\n1. Stir.\n2. Stir.\n3. Stir.\n4. Stir.",  # all the steps are one step
+        "# A\na = a\nb = a\nc = a",  # all the words mean one thing
+    ],
+)
+def test_nothing_is_asked_that_has_one_answer(text: str) -> None:
+    """Where all that could be wrong is the right answer again, another question is asked or none."""
+    assert outcome(text) in OUTCOMES
+
+
 @given(st.text(max_size=400))
 def test_any_text_is_a_lesson_or_refused(text: str) -> None:
     """Whatever is pasted becomes a sound classroom, or an error with a code."""

@@ -63,15 +63,15 @@ def quizzes(lesson: Lesson) -> list[Drawn]:
 def questions(lesson: Lesson) -> list[Question]:
     """Return all questions of a module: words, then gaps, then orders."""
     unit = lesson.unit
-    found = [one for at, term in enumerate(unit.terms) if (one := _term(lesson, term, at))]
+    found = [_term(lesson, term, at) for at, term in enumerate(unit.terms)]
     facts = list(unit.sentences)
     for section in unit.sections:
         facts += _telling(lesson, section.facts)
-    found += [one for fact in facts if (one := gap(lesson, fact))]
+    found += [gap(lesson, fact) for fact in facts]
     for section in unit.steps:
-        found += filter(None, (_after(lesson, section), _order_of(lesson, section)))
-    found += filter(None, (_order(lesson, fact) for fact in _orderable(lesson)[:_ORDERED]))
-    return found
+        found += [_after(lesson, section), _order_of(lesson, section)]
+    found += [_order(lesson, fact) for fact in _orderable(lesson)[:_ORDERED]]
+    return [one for one in found if one is not None]
 
 
 def _telling(lesson: Lesson, facts: Sequence[Fact]) -> list[Fact]:
@@ -96,10 +96,8 @@ def _term(lesson: Lesson, term: Term, at: int) -> Question | None:
     else:
         options = _options(term.term, ranked)
         asks = lesson.phrase("quiz.which_word", meaning=term.meaning)
-    if len(options) < _LEAST:
-        return None
     why = lesson.phrase("quiz.why_word", term=term.term, meaning=term.meaning)
-    return Question(
+    return _question(
         kind="choice", asks=asks, options=options, why=why, refs=(term.ref,), about=term.term
     )
 
@@ -117,10 +115,8 @@ def gap(lesson: Lesson, fact: Fact) -> Question | None:
         if key(fact.text.replace(word, one, 1)) not in other_facts
     ]
     options = _options(word, fits)
-    if len(options) < _LEAST:
-        return None
     shown = fact.text.replace(word, lesson.phrase("missing"), 1)
-    return Question(
+    return _question(
         kind="cloze",
         asks=lesson.phrase("quiz.gap", sentence=shown),
         options=options,
@@ -137,7 +133,7 @@ def _after(lesson: Lesson, section: Section) -> Question | None:
     at = len(facts) // 2 - 1
     right = facts[at + 1].text
     others = [fact.text for fact in facts if fact not in (facts[at], facts[at + 1])]
-    return Question(
+    return _question(
         kind="order",
         asks=lesson.phrase("quiz.after", title=section.title, step=facts[at].text),
         options=_options(right, others),
@@ -153,7 +149,7 @@ def _order_of(lesson: Lesson, section: Section) -> Question | None:
         return None
     right = " → ".join(facts)
     wrong = [" → ".join(one) for one in _orders(facts)]
-    return Question(
+    return _question(
         kind="order",
         asks=lesson.phrase("quiz.order_of", title=section.title),
         options=_options(right, wrong[:2]),
@@ -172,7 +168,7 @@ def _order(lesson: Lesson, fact: Fact) -> Question | None:
     language = lesson.syllabus.language
     wrong = [joined(one, language) for one in _orders(parts)]
     right = joined(parts, language)
-    return Question(
+    return _question(
         kind="order",
         asks=lesson.phrase("quiz.order"),
         options=_options(right, wrong),
@@ -264,6 +260,15 @@ def _options(right: str, others: Iterable[str]) -> tuple[str, ...]:
             break
         found.setdefault(key(one), one)
     return tuple(found.values())
+
+
+def _question(  # noqa: PLR0913 - the members of a question
+    *, kind: str, asks: str, options: tuple[str, ...], why: str, refs: tuple[Ref, ...], about: str
+) -> Question | None:
+    """Return a question; None where the material has nothing that is wrong (`a a a` reordered)."""
+    if len(options) < _LEAST:
+        return None
+    return Question(kind=kind, asks=asks, options=options, why=why, refs=refs, about=about)
 
 
 def _numbered(question: Question, question_id: str) -> QuizQuestion:
