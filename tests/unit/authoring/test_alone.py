@@ -137,7 +137,7 @@ OUTCOMES = {
     ],
 )
 def test_nothing_is_asked_that_has_one_answer(text: str) -> None:
-    """Where all that could be wrong is the right answer again, another question is asked or none."""
+    """Where all that could be wrong is the right answer again, nothing is asked."""
     assert outcome(text) in OUTCOMES
 
 

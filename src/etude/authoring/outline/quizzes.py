@@ -262,7 +262,7 @@ def _options(right: str, others: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _question(  # noqa: PLR0913 - the members of a question
+def _question(
     *, kind: str, asks: str, options: tuple[str, ...], why: str, refs: tuple[Ref, ...], about: str
 ) -> Question | None:
     """Return a question; None where the material has nothing that is wrong (`a a a` reordered)."""
