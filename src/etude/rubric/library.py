@@ -7,6 +7,7 @@ mistakes costs only itself: it is named in `problems`, the others are used.
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, Self
@@ -45,12 +46,7 @@ class RubricLibrary:
     def load(cls, folder: Path | None = None) -> Self:
         """Read the shipped rubrics and, if it exists, `folder`."""
         problems: list[Problem] = []
-        shipped = files("etude.rubric").joinpath("rubrics")
-        rubrics = [
-            load_rubric(entry.read_text("utf-8"), entry.name)
-            for entry in shipped.iterdir()
-            if entry.name.endswith(SUFFIXES)
-        ]
+        rubrics = list(_shipped())
         for file in _own_files(folder, problems):
             try:
                 rubrics.append(read_rubric(file))
@@ -109,6 +105,17 @@ class RubricLibrary:
 
     def _newest(self, rubrics: Iterable[Rubric]) -> Rubric | None:
         return max(rubrics, key=lambda one: (version_key(one.version), one.id), default=None)
+
+
+@cache
+def _shipped() -> tuple[Rubric, ...]:
+    """Return the shipped rubrics, read once a process: it takes half a second of a core."""
+    shipped = files("etude.rubric").joinpath("rubrics")
+    return tuple(
+        load_rubric(entry.read_text("utf-8"), entry.name)
+        for entry in shipped.iterdir()
+        if entry.name.endswith(SUFFIXES)
+    )
 
 
 def _own_files(folder: Path | None, problems: list[Problem]) -> list[Path]:

@@ -1,7 +1,6 @@
 """The lesson that a module carries for toys, phones and the page: sentences with their sound."""
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -63,13 +62,8 @@ def _clips(facts: tuple[Fact, ...], sounds: Sounds) -> Iterator[tuple[Clip, Fact
 def rubric_for(language: Language) -> dict[str, Any]:
     """Return the rubric that reading aloud in a language is judged by, to be embedded."""
     name = "follow-read-zh" if language == "zh-CN" else "follow-read-en"
-    rubric: dict[str, Any] = msgspec.json.decode(rubric_json(_shipped().get(name)))
+    rubric: dict[str, Any] = msgspec.json.decode(rubric_json(RubricLibrary.load().get(name)))
     return rubric
-
-
-@cache
-def _shipped() -> RubricLibrary:
-    return RubricLibrary.load()
 
 
 def _is_short(text: str) -> bool:
