@@ -2,13 +2,12 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from etude.testing.waiting import run_bounded
+from etude.testing.nursery import Nursery
 
 LESSON = """## Making tea
 
@@ -28,15 +27,11 @@ The kettle makes the water hot. Tea leaves give the water their colour.
 
 
 @pytest.fixture
-def etude(tmp_path: Path) -> Any:
+def etude(tmp_path: Path, nursery: Nursery) -> Any:
+    environment = os.environ | {"ETUDE_DATA": str(tmp_path / "data")}
+
     def call(*words: str, check: int = 0) -> str:
-        done = run_bounded(
-            [sys.executable, "-m", "etude", *words],
-            env=os.environ | {"ETUDE_DATA": str(tmp_path / "data")},
-            input="a password for tests\n",
-            capture_output=True,
-            text=True,
-        )
+        done = nursery.run(*words, environment=environment, given="a password for tests\n")
         assert done.returncode == check, done.stderr
         return done.stdout if check == 0 else done.stdout + done.stderr
 

@@ -2,28 +2,25 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from etude.testing.waiting import run_bounded
+from etude.testing.nursery import Nursery
 
 TOKEN = "t" * 40
 
 
 @pytest.fixture
-def etude(tmp_path: Path) -> Any:
+def etude(tmp_path: Path, nursery: Nursery) -> Any:
+    environment = os.environ | {
+        "ETUDE_DATA": str(tmp_path / "data"),
+        "ETUDE_COURSEWARE_PUBLISH_TOKEN": TOKEN,
+    }
+
     def call(*words: str, check: int = 0) -> str:
-        done = run_bounded(
-            [sys.executable, "-m", "etude", *words],
-            env=os.environ
-            | {"ETUDE_DATA": str(tmp_path / "data"), "ETUDE_COURSEWARE_PUBLISH_TOKEN": TOKEN},
-            input="a password for tests\n",
-            capture_output=True,
-            text=True,
-        )
+        done = nursery.run(*words, environment=environment, given="a password for tests\n")
         assert done.returncode == check, done.stderr
         return done.stdout if check == 0 else done.stderr
 

@@ -18,7 +18,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -26,6 +27,7 @@ from typing import Any, Final, Self
 DEADLINE_S: Final = 60.0
 START_S: Final = 120.0
 _DYING_S: Final = 5.0
+_COMMAND: Final = "etude.cli.app"
 _IMPORTED: Final = (
     "etude.cli.app",
     "etude.cli.gateway",
@@ -107,16 +109,47 @@ class Nursery:
         Raises:
             ChildStuckError: the nursery itself gives none.
         """
+        return self._start(module, arguments, environment, self._log(module))
+
+    def run(
+        self, *arguments: str, environment: Mapping[str, str] | None = None, given: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run `etude` with `arguments` to its end, `given` on stdin; as `subprocess.run` does.
+
+        Raises:
+            ChildStuckError: it did not end, or the nursery gave none.
+        """
+        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+            folder = Path(name)
+            (folder / "in").write_text(given, "utf-8")
+            child = self._start(_COMMAND, arguments, environment, folder / "error", folder)
+            child.wait()
+            code = folder / "code"  # none: it was killed
+            return subprocess.CompletedProcess(
+                arguments,
+                int(code.read_text("ascii")) if code.exists() else -signal.SIGKILL,
+                (folder / "out").read_text("utf-8"),
+                child.log_text(),
+            )
+
+    def _start(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str] | None,
+        log: Path,
+        folder: Path | None = None,
+    ) -> ForkedProcess:
         process = self._process
         assert process is not None, "used outside of `with`"  # noqa: S101 - a mistake in a test
         assert process.stdin is not None  # noqa: S101 - it was asked for
         assert process.stdout is not None  # noqa: S101 - it was asked for
-        log = self._log(module)
         order = {
             "module": module,
             "arguments": arguments,
             "environment": dict(environment or {}),
             "log": str(log),
+            "folder": None if folder is None else str(folder),
         }
         process.stdin.write(json.dumps(order).encode() + b"\n")
         process.stdin.flush()
@@ -197,12 +230,14 @@ def main() -> None:
 
 def _run(order: Mapping[str, Any]) -> None:
     code = 70
+    folder = order["folder"]
     try:
         os.environ.update(order["environment"])
-        nothing = os.open(os.devnull, os.O_RDWR)
-        log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        for target, source in enumerate((nothing, nothing, log)):
-            os.dup2(source, target)
+        given = f"{folder}/in" if folder else os.devnull
+        os.dup2(os.open(given, os.O_RDONLY), 0)
+        for target, name in ((1, f"{folder}/out" if folder else os.devnull), (2, order["log"])):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), target)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)  # the old one has read ahead
         faulthandler.enable()
         sys.argv = [order["module"], *order["arguments"]]
         importlib.import_module(order["module"]).main()
@@ -210,7 +245,10 @@ def _run(order: Mapping[str, Any]) -> None:
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
+        if folder is not None:
+            Path(folder, "code").write_text(str(code), "ascii")
         os._exit(code)
 
 

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,16 @@ def test_a_nursery_that_is_gone_says_so(tmp_path: Path) -> None:
         nursery._process.wait(60)
         with pytest.raises((ChildStuckError, BrokenPipeError)):
             nursery.start("etude.cli.app", "web")
+
+
+def test_a_command_is_run_with_what_it_is_given(tmp_path: Path) -> None:
+    """Exit code, both outputs and stdin are those of a command that a person runs."""
+    environment = {"ETUDE_DATA": str(tmp_path / "data")}
+    with Nursery(tmp_path) as nursery:
+        refused = nursery.run("events", "lint", str(tmp_path / "none"), environment=environment)
+        assert (refused.returncode, refused.stdout) == (3, "")
+        assert "EVENT_FILE_UNKNOWN" in refused.stderr
+        line = '{"event_type": "session_start"}\n'
+        linted = nursery.run("events", "lint", "-", "--json", environment=environment, given=line)
+        assert linted.returncode == 1
+        assert json.loads(linted.stdout)["rejected_lines"] == 1
