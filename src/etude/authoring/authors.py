@@ -32,6 +32,7 @@ from etude.authoring.reading import read_material, title_of_file
 from etude.authoring.records import CourseRequest
 from etude.authoring.seats import Seat
 from etude.authoring.stopping import stoppable
+from etude.authoring.wording import key
 from etude.classroom.digest import OutputDigest
 from etude.classroom.library import Draft
 from etude.classroom.model import Classroom
@@ -274,7 +275,7 @@ def _without_sound(syllabus: Syllabus) -> tuple[str, ...]:
 def _title(request: CourseRequest) -> str:
     """Return the title that was asked for, or one by the name of the only file."""
     first = request.requirement.strip().partition("\n")[0]
-    if first and len(first) <= _LONGEST_TITLE:
+    if key(first) and len(first) <= _LONGEST_TITLE:
         return first
     names = [one.name for one in request.materials]
     syllabus = syllabus_of(request)

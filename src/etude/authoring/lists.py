@@ -15,6 +15,7 @@ from typing import Final
 
 from etude.authoring.markdown import plain_fact
 from etude.authoring.material import Fact, Ref, Term, Unit
+from etude.authoring.wording import key
 
 _SEPARATOR: Final = re.compile(r"\t+|\s*=\s*|\s+[-–—]\s+|\s*：\s*")  # noqa: RUF001 - a dash is meant
 _HEADING: Final = re.compile(r"^#+\s*(.+?)\s*#*$")
@@ -44,7 +45,8 @@ def read_list(text: str, file: int, *, first_only: bool = False) -> tuple[Unit, 
     for number, line in lines:
         if heading := _HEADING.match(line):
             units += _unit(title, at, body, as_words=as_words)
-            title, at, body = heading[1], Ref(file, number), []
+            at = Ref(file, number)
+            title, body = plain_fact(heading[1], at).text, []
         else:
             body.append((number, line))
     units += _unit(title, at, body, as_words=as_words)
@@ -57,6 +59,8 @@ def _one_sentence(lines: Sequence[tuple[int, str]], file: int) -> tuple[Unit, ..
     number, line = lines[0]
     gloss = " ".join(text for _, text in lines[1:])[:500]
     fact = plain_fact(f"{line} // {gloss}" if gloss else line, Ref(file, number))
+    if not fact.text:
+        return ()
     return (Unit(title="", ref=fact.ref, sentences=(fact,)),)
 
 
@@ -72,10 +76,10 @@ def _unit(
         bare = _NUMBER.sub("", line)
         term = read_term(bare, ref) if as_words else None
         if term is None:
-            sentences.append(plain_fact(bare, ref))
+            sentences += [fact for fact in (plain_fact(bare, ref),) if fact.text]
         else:
             terms.append(term)
-            if term.example:
+            if key(term.example):
                 sentences.append(plain_fact(term.example, ref, marked=(term.term,)))
     made = Unit(title=title, ref=at, terms=tuple(terms), sentences=tuple(sentences))
     return (made,)
@@ -84,7 +88,7 @@ def _unit(
 def read_term(line: str, ref: Ref) -> Term | None:
     """Return the word and meaning that a line says; None if it says none."""
     parts = [part.strip(" *_`") for part in _SEPARATOR.split(line, maxsplit=2)]
-    if len(parts) < 2 or not parts[0] or not parts[1]:  # noqa: PLR2004 - word and meaning
+    if len(parts) < 2 or not key(parts[0]) or not key(parts[1]):  # noqa: PLR2004 - word and meaning
         return None
     if len(parts[0]) > _LONGEST_TERM or len(parts[0].split()) > _TERM_WORDS:
         return None

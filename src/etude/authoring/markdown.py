@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from etude.authoring.material import Fact, Ref, Section, Syllabus, Term, Unit
+from etude.authoring.wording import key
 
 Kind = Literal["goals", "terms", "steps", "sentences", "questions", "tasks", "facts", "audience"]
 
@@ -158,24 +159,25 @@ def kind_of(title: str) -> Kind:
 
 
 def facts_of(lines: Sequence[_Line]) -> list[Fact]:
-    """Return the sentences of lines: a paragraph's lines belong together, a bullet stands alone."""
-    found: list[Fact] = []
-    for line in lines:
-        found += [
-            plain_fact(one, line.ref) for one in _SENTENCE_END.split(line.text) if one.strip()
-        ]
-    return found
+    """Return the sentences of lines: a paragraph's lines belong together, a bullet stands alone.
+
+    What is blank without its markup is none.
+    """
+    found = [plain_fact(one, line.ref) for line in lines for one in _SENTENCE_END.split(line.text)]
+    return [fact for fact in found if key(fact.text)]
 
 
 def plain_fact(text: str, ref: Ref, *, marked: tuple[str, ...] = ()) -> Fact:
     """Return a sentence without its markup, which says what was emphasised."""
     said, _, gloss = text.partition(_GLOSS)
-    emphasised = tuple(next(filter(None, groups)).strip() for groups in _MARKED.findall(said))
+    found = [_plain(next(filter(None, groups))) for groups in _MARKED.findall(said)]
+    emphasised = tuple(filter(None, found))
     return Fact(text=_plain(said), ref=ref, marked=emphasised or marked, gloss=_plain(gloss))
 
 
 def _whole(lines: Sequence[_Line]) -> list[Fact]:
-    return [plain_fact(line.text, line.ref) for line in lines]
+    found = [plain_fact(line.text, line.ref) for line in lines]
+    return [fact for fact in found if key(fact.text)]
 
 
 def _terms(lines: Sequence[_Line]) -> Iterator[Term]:
@@ -193,12 +195,14 @@ def _terms(lines: Sequence[_Line]) -> Iterator[Term]:
         shown = _EXAMPLE.search(meaning)
         if shown:
             meaning = meaning[: shown.start()]
-        yield Term(
+        made = Term(
             term=_plain(term),
             meaning=_plain(meaning).rstrip("."),
             ref=line.ref,
             example=_plain(shown[1]) if shown else "",
         )
+        if key(made.term) and key(made.meaning):
+            yield made
 
 
 def _labelled(
@@ -233,6 +237,8 @@ def _blocks(text: str, file: int) -> Iterator[_Block]:
         line = raw.strip()
         if line.startswith("```"):
             fenced = not fenced
+        if _RULE.match(line) and "|" in line and block.lines and _ROW.match(block.lines[-1].text):
+            del block.lines[-1]  # the head of a table says what its columns are
         if fenced or line.startswith(("```", "<!--")) or (_RULE.match(line) and line):
             continue
         if heading := _HEADING.match(line):
@@ -257,4 +263,4 @@ def _blocks(text: str, file: int) -> Iterator[_Block]:
 
 def _plain(text: str) -> str:
     without = _MARKUP.sub(lambda match: match[1] or "", text.replace("【", "").replace("】", ""))
-    return " ".join(without.split())
+    return " ".join(without.split()) if key(without) else ""

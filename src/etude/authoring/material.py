@@ -13,6 +13,8 @@ Language = Literal["en", "zh-CN"]
 LEAST_UNITS: Final = 4
 MOST_UNITS: Final = 15
 MOST_LINES: Final = 1_500
+MOST_IN_A_THING: Final = 1_000
+"""Characters of one sentence, word or meaning: what a clip holds, and more than a slide does."""
 
 
 class Ref(msgspec.Struct, frozen=True, order=True):
@@ -94,6 +96,20 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
         """How many things there are to learn."""
         steps = sum(len(one.facts) for one in self.steps)
         return len(self.terms) + len(self.facts) + steps + len(self.sentences)
+
+    def things(self) -> Iterator[str]:
+        """Yield the words, facts, steps and sentences that there are to learn."""
+        yield from (term.term for term in self.terms)
+        yield from (fact.text for one in self.steps for fact in one.facts)
+        yield from (fact.text for fact in (*self.facts, *self.sentences))
+
+    def texts(self) -> Iterator[tuple[str, Ref]]:
+        """Yield every text of the unit, and where it stands."""
+        for term in self.terms:
+            yield from ((text, term.ref) for text in (term.term, term.meaning, term.example))
+        told = (fact for one in (*self.sections, *self.steps) for fact in one.facts)
+        for fact in (*self.goals, *told, *self.sentences, *self.questions, *self.tasks):
+            yield from ((text, fact.ref) for text in (fact.text, fact.gloss))
 
     def refs(self) -> Iterator[Ref]:
         """Yield every line that the unit was read from."""

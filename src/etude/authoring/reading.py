@@ -23,6 +23,7 @@ from etude.authoring.lists import read_list
 from etude.authoring.markdown import is_prose, read_markdown, read_text
 from etude.authoring.material import (
     LEAST_UNITS,
+    MOST_IN_A_THING,
     MOST_LINES,
     MOST_UNITS,
     Fact,
@@ -32,7 +33,7 @@ from etude.authoring.material import (
     Unit,
 )
 from etude.authoring.units import arranged, whole
-from etude.authoring.wording import language_of
+from etude.authoring.wording import key, language_of
 
 MOST_CHARACTERS: Final = 400_000
 LEAST_ITEMS: Final = 8
@@ -60,12 +61,13 @@ def read_material(
 
     Raises:
         MaterialTwiceError: two files have one name.
-        MaterialUnreadableError: a file is too long.
+        MaterialUnreadableError: a file is too long, or a sentence of it.
         MaterialTooLittleError, MaterialTooMuchError: it gives no course of 4 to 15 modules.
     """
     with_sounds = _with_sounds(_read(materials, language, read_as_course), sounds)
     units = arranged(with_sounds)
     _check_size(units)
+    _check_lengths(with_sounds)
     return msgspec.structs.replace(with_sounds, units=units)
 
 
@@ -84,10 +86,12 @@ def read_lesson(
     """
     with_sounds = _with_sounds(_read(materials, language, read_as_lesson), sounds)
     unit = whole(with_sounds)
-    if unit.size < LEAST_IN_A_LESSON:
-        raise LessonMaterialTooLittleError(items=unit.size, least=LEAST_IN_A_LESSON)
+    items = _different([unit])
+    if items < LEAST_IN_A_LESSON:
+        raise LessonMaterialTooLittleError(items=items, least=LEAST_IN_A_LESSON)
     if unit.size > MOST_IN_A_UNIT:
         raise LessonMaterialTooMuchError(items=unit.size, most=MOST_IN_A_UNIT)
+    _check_lengths(with_sounds)
     return msgspec.structs.replace(with_sounds, units=(unit,))
 
 
@@ -127,11 +131,25 @@ def _check(materials: Sequence[Material]) -> None:
 
 
 def _check_size(units: Sequence[Unit]) -> None:
-    items = sum(unit.size for unit in units)
+    items = _different(units)
     if items < LEAST_ITEMS or len(units) < LEAST_UNITS or not all(unit.size for unit in units):
         raise MaterialTooLittleError(items=items, least=LEAST_ITEMS)
     if len(units) > MOST_UNITS or any(unit.size > MOST_IN_A_UNIT for unit in units):
+        items = sum(unit.size for unit in units)
         raise MaterialTooMuchError(items=items, most=MOST_IN_A_UNIT * MOST_UNITS)
+
+
+def _different(units: Sequence[Unit]) -> int:
+    """Return how many things there are to learn: what is said twice is one."""
+    return len({key(thing) for unit in units for thing in unit.things()})
+
+
+def _check_lengths(syllabus: Syllabus) -> None:
+    """Refuse a sentence or meaning that no slide, option or clip can hold."""
+    for said, ref in (found for unit in syllabus.units for found in unit.texts()):
+        if len(said) > MOST_IN_A_THING:
+            reason = f"line {ref.line}: {len(said)} > {MOST_IN_A_THING}"
+            raise MaterialUnreadableError(file=syllabus.files[ref.file], reason=reason)
 
 
 def _numbered(materials: Sequence[Material], language: Language) -> Syllabus:
@@ -161,9 +179,9 @@ def _joined(materials: Sequence[Material], language: Language, of_file: ReadFile
 
 
 def title_of_file(name: str) -> str:
-    """Return a file's name as a title: `everyday-english.txt` is Everyday english."""
+    """Return a file's name as a title: `everyday-english.txt` is Everyday english, `-.txt` is none."""
     stem = re.sub(r"[-_]+", " ", name.rpartition(".")[0] or name).strip()
-    return stem[:1].upper() + stem[1:]
+    return stem[:1].upper() + stem[1:] if key(stem) else ""
 
 
 def _headed(head: Syllabus, read: Syllabus) -> Syllabus:

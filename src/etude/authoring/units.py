@@ -44,7 +44,7 @@ def whole(syllabus: Syllabus) -> Unit:
     for unit in units[1:]:
         made = _together(made, _named(unit))
     title = syllabus.title or (units[0].title if len(units) == 1 else "") or _by_words(made)
-    return msgspec.structs.replace(made, title=title[:_LONGEST_TITLE])
+    return _steps_named(made, title[:_LONGEST_TITLE])
 
 
 def _named(unit: Unit) -> Unit:
@@ -127,7 +127,13 @@ def _titled(units: Sequence[Unit]) -> Iterator[Unit]:
         while key(title) in seen:
             title, number = f"{bare} ({number})", number + 1
         seen.add(key(title))
-        yield msgspec.structs.replace(unit, title=title)
+        yield _steps_named(unit, title)
+
+
+def _steps_named(unit: Unit, title: str) -> Unit:
+    """Give a unit its title; steps without one have it too."""
+    steps = [one if one.title else Section(title=title, facts=one.facts) for one in unit.steps]
+    return msgspec.structs.replace(unit, title=title, steps=tuple(steps))
 
 
 def _by_words(unit: Unit) -> str:

@@ -17,6 +17,7 @@ from etude.authoring.material import Language
 _HAN: Final = re.compile(r"[㐀-鿿豈-﫿]")
 _EN_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9'\u2019-]*")
 _EN_PIECE: Final = re.compile(r"\S+")
+_ARTICLE: Final = re.compile(r"^(?:an?|the|to)\s+", re.IGNORECASE)
 _END_MARKS: Final = ".!?。！？…"  # noqa: RUF001 - Chinese marks
 _LONGEST_WORD: Final = 6
 _LONGEST_RUN: Final = 4
@@ -35,9 +36,27 @@ def language_of(text: str) -> Language:
 
 
 def key(text: str) -> str:
-    """Return what two spellings of one thing have in common: letters and digits alone."""
+    """Return what two spellings of one thing have in common: letters and digits alone.
+
+    Of what has neither (`+`, an apple as a picture) the signs are; empty: there is nothing to see.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(char for char in folded if char.isalnum())
+    letters = "".join(char for char in folded if char.isalnum())
+    return letters or "".join(char for char in folded if unicodedata.category(char)[0] in "PS")
+
+
+def sense(text: str) -> str:
+    """Return the key of a word or meaning without its article: `a cat` says what `cat` does."""
+    return key(_ARTICLE.sub("", text.strip()))
+
+
+def around(text: str, word: str) -> tuple[str, str]:
+    """Return what stands before and after a word of a text: the whole word, not a part of one."""
+    whole = None if is_chinese(word) else re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
+    if whole is not None:
+        return text[: whole.start()], text[whole.end() :]
+    before, _, after = text.partition(word)
+    return before, after
 
 
 def content_words(text: str, known: Collection[str] = ()) -> tuple[str, ...]:
@@ -77,9 +96,9 @@ def is_little(word: str) -> bool:
     return word.casefold() in _little_en() and word not in {"I", "I'm", "I've"}
 
 
-def joined(parts: Sequence[str], language: Language) -> str:
-    """Return pieces as a sentence without its end mark."""
-    return ("" if language == "zh-CN" else " ").join(parts)
+def joined(parts: Sequence[str], whole: str) -> str:
+    """Return pieces of a whole sentence as one text, as the sentence's language does."""
+    return ("" if is_chinese(whole) else " ").join(parts)
 
 
 def segments(text: str, known: Collection[str] = ()) -> Iterator[str]:

@@ -148,7 +148,7 @@ class LessonOutline(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     title: Annotated[str, Meta(min_length=1, max_length=120)]
     language_directive: Annotated[str, Meta(max_length=2000)] = ""
-    scenes: Annotated[tuple[SceneOutline, ...], Meta(min_length=1, max_length=60)]
+    scenes: Annotated[tuple[SceneOutline, ...], Meta(min_length=1, max_length=100)]
 
 
 class ClassroomRecord(msgspec.Struct, frozen=True, kw_only=True):

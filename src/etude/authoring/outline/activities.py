@@ -6,20 +6,23 @@ never gets the kind of its neighbour, and a kind comes again only when the other
 """
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import Any, Final
 
 import msgspec
 
-from etude.authoring.material import Fact, Ref, Unit
+from etude.authoring.material import MOST_IN_A_THING, Fact, Ref, Section, Unit
 from etude.authoring.outline.lesson import Drawn, Lesson, mixed
-from etude.authoring.outline.quizzes import gap, grouped
-from etude.authoring.wording import key, pieces
+from etude.authoring.outline.quizzes import followers, gap, grouped
+from etude.authoring.wording import around, key, pieces, sense
 from etude.classroom.model import InteractiveContent
 
 _MOST: Final = 12
+_LEAST: Final = 2
 _LEAST_PAIRS: Final = 3
 _LONGEST_SPELT: Final = 14
 _LONGEST_CARD: Final = 160
@@ -34,6 +37,9 @@ _WORDS: Final = (
 )
 
 _Made = tuple[dict[str, Any], tuple[Ref, ...]]
+_Pair = tuple[str, str, Ref]
+_Card = tuple[str, Ref]
+_Groups = dict[str, list[_Card]]
 
 
 def activity(lesson: Lesson, kind: str) -> Drawn:
@@ -55,13 +61,16 @@ def activity(lesson: Lesson, kind: str) -> Drawn:
 
 
 def chosen_kinds(order: Sequence[int], lesson_of: Callable[[int], Lesson]) -> list[str]:
-    """Return the kind of each module: `order` says which unit each one teaches."""
+    """Return the kind of each module: `order` says which unit each one teaches.
+
+    A module whose material is good for one kind alone has it, whatever its neighbour has.
+    """
     used = dict.fromkeys(KINDS, 0)
     chosen: list[str] = []
     for at in order:
         fits = fitting_kinds(lesson_of(at))
         before = chosen[-1] if chosen else ""
-        free = [kind for kind in fits if kind != before]
+        free = [kind for kind in fits if kind != before] or fits
         best = min(free, key=lambda kind: (used[kind], fits.index(kind)))
         used[best] += 1
         chosen.append(best)
@@ -70,73 +79,113 @@ def chosen_kinds(order: Sequence[int], lesson_of: Callable[[int], Lesson]) -> li
 
 def fitting_kinds(lesson: Lesson) -> list[str]:
     """Return the kinds that a lesson has enough for, each once, the best first."""
-    return list(dict.fromkeys(_fitting(lesson)))
+    found = dict.fromkeys(_fitting(lesson))
+    if len(found) < _LEAST and _is_sorting(_by_lesson(lesson, _texts)):
+        found["sort"] = None
+    return list(found)
 
 
 def _fitting(lesson: Lesson) -> Iterator[str]:
-    """Yield the kinds that a unit has enough for, the best first; there are always two."""
+    """Yield the kinds that a unit has enough for, the best first; the last ones are for any."""
     unit = lesson.unit
-    if any(len(one.facts) > 2 for one in unit.steps):  # noqa: PLR2004 - an order of two is no order
+    if any(len(one.facts) > 2 for one in _sequences(lesson)):  # noqa: PLR2004 - an order of two is no order
         yield "steps"
-    if len(unit.terms) >= _LEAST_PAIRS:
+    if len(_apart(lesson, _explained(unit))) >= _LEAST_PAIRS:
         yield "match"
-    if len(_orderable(lesson)) > 1:
+    if len(_orderable(lesson, unit)) >= _LEAST:
         yield "order"
-    if len(_gaps(lesson)[0]["gaps"]) > 1:
+    if len(_gaps(lesson)[0]["gaps"]) >= _LEAST:
         yield "gap"
     if len(_spelt(unit)) >= _LEAST_PAIRS:
         yield "spell"
-    if len(_sorted(lesson)[0]["groups"]) > 1:
+    if any(map(_is_sorting, (_by_topic(lesson), _by_lesson(lesson, _words)))):
         yield "sort"
-    if len(unit.terms) >= _LEAST_PAIRS or len(_glossed(unit)) >= _LEAST_PAIRS:
+    if len(_pairs(lesson)) >= _LEAST_PAIRS:
         yield "spot"
-    if len(_glossed(unit)) >= _LEAST_PAIRS and len(unit.terms) < _LEAST_PAIRS:
         yield "match"
-    yield "cards"
-    yield "order"
+    if len(_cards(lesson)[0]["cards"]) >= _LEAST:
+        yield "cards"
+    if len(_order(lesson)[0]["sentences"]) >= _LEAST:
+        yield "order"
 
 
-def _pairs(unit: Unit) -> list[tuple[str, str, Ref]]:
+def _explained(unit: Unit) -> list[_Pair]:
+    return [(term.term, term.meaning, term.ref) for term in unit.terms]
+
+
+def _glossed(unit: Unit) -> list[_Pair]:
+    return [(fact.text, fact.gloss, fact.ref) for fact in unit.sentences if fact.gloss]
+
+
+def _pairs(lesson: Lesson) -> list[_Pair]:
     """Return what belongs together: word and meaning, else sentence and its meaning."""
-    pairs = [(term.term, term.meaning, term.ref) for term in unit.terms]
-    return pairs or [(fact.text, fact.gloss, fact.ref) for fact in _glossed(unit)]
+    pairs = _apart(lesson, _explained(lesson.unit))
+    if len(pairs) < _LEAST_PAIRS:
+        pairs = _apart(lesson, _glossed(lesson.unit)) or pairs
+    return pairs[:_MOST]
 
 
-def _glossed(unit: Unit) -> list[Fact]:
-    return [fact for fact in unit.sentences if fact.gloss]
+def _apart(lesson: Lesson, pairs: Iterable[_Pair]) -> list[_Pair]:
+    """Return pairs of which no half belongs to another one, nor says the same as its own."""
+    found: dict[str, _Pair] = {}
+    for left, right, ref in pairs:
+        if sense(left) != sense(right):
+            found.setdefault(lesson.truths.family(left), (left, right, ref))
+    return list(found.values())
+
+
+def _nearest(lesson: Lesson) -> Iterator[Unit]:
+    """Yield the unit, then those before it, the last one first, then those after it."""
+    units = lesson.syllabus.units
+    yield from (lesson.unit, *reversed(units[: lesson.at]), *units[lesson.at + 1 :])
 
 
 def _match(lesson: Lesson) -> _Made:
-    pairs = _pairs(lesson.unit)[:_MOST]
+    pairs = _pairs(lesson)
     return {"pairs": [{"left": a, "right": b} for a, b, _ in pairs]}, tuple(r for *_, r in pairs)
 
 
 def _order(lesson: Lesson) -> _Made:
-    facts = _orderable(lesson)[:8] or [*lesson.unit.sentences, *lesson.unit.facts][:4]
-    made = []
-    for fact in facts:
-        parts = list(grouped(pieces(fact.text, lesson.terms), lesson))
-        made.append({"pieces": parts, "answer": fact.text, "hint": fact.gloss})
+    """Let sentences be built; what a unit lacks comes from those around it."""
+    facts: list[Fact] = []
+    for unit in _nearest(lesson):
+        facts += _orderable(lesson, unit)
+        if len(facts) >= _LEAST:
+            break
+    facts = _each_once(facts)[:8]
+    made = [
+        {"pieces": list(grouped(fact, lesson)), "answer": fact.text, "hint": fact.gloss}
+        for fact in facts
+    ]
     return {"sentences": made}, tuple(fact.ref for fact in facts)
 
 
-def _orderable(lesson: Lesson) -> list[Fact]:
-    facts = lesson.unit.sentences or lesson.unit.facts
-    return [
-        one
-        for one in facts
-        if 3 <= len(pieces(one.text, lesson.terms)) <= 12  # noqa: PLR2004 - what fits a phone
-    ]
+def _orderable(lesson: Lesson, unit: Unit) -> list[Fact]:
+    """Return sentences that fit a phone and have one right order."""
+    found = []
+    for fact in _each_once(unit.sentences or unit.facts):
+        parts = pieces(fact.text, lesson.terms)
+        several = len(set(map(key, parts))) > 1
+        if 3 <= len(parts) <= 12 and several and not lesson.truths.rearranged(fact.text):  # noqa: PLR2004 - what fits a phone
+            found.append(fact)
+    return found
+
+
+def _each_once(facts: Iterable[Fact]) -> list[Fact]:
+    once: dict[str, Fact] = {}
+    for fact in facts:
+        once.setdefault(key(fact.text), fact)
+    return list(once.values())
 
 
 def _gaps(lesson: Lesson) -> _Made:
     made: list[dict[str, Any]] = []
     refs: list[Ref] = []
-    for fact in [*lesson.unit.sentences, *lesson.unit.facts]:
+    for fact in _each_once([*lesson.unit.sentences, *lesson.unit.facts]):
         question = gap(lesson, fact)
         if question is None or len(made) == _MOST:
             continue
-        before, _, after = fact.text.partition(question.about)
+        before, after = around(fact.text, question.about)
         made.append(
             {
                 "before": before,
@@ -151,61 +200,137 @@ def _gaps(lesson: Lesson) -> _Made:
 
 
 def _cards(lesson: Lesson) -> _Made:
-    unit = lesson.unit
-    pairs = _pairs(unit)
-    if not pairs:
-        for fact in [*unit.sentences, *unit.facts]:
-            word = lesson.focus(fact)
-            if word and word != fact.text:
-                front = fact.text.replace(word, lesson.phrase("missing"), 1)
-                pairs.append((front, fact.text, fact.ref))
-    pairs = pairs or [(fact.text, fact.text, fact.ref) for fact in (*unit.sentences, *unit.facts)]
-    pairs = pairs or [
-        (s.title, " → ".join(f.text for f in s.facts), s.facts[0].ref) for s in unit.steps
-    ]
-    pairs = [(a, b, ref) for a, b, ref in pairs if len(a) <= _LONGEST_CARD][:_MOST] or pairs[:1]
+    """Let cards be turned; what a unit lacks comes from those around it, from long texts last."""
+    found: dict[str, _Pair] = {}
+    sides = (_both, _blanks, _following, _plain)
+    units = list(_nearest(lesson))
+    for longest in (_LONGEST_CARD, MOST_IN_A_THING):
+        for unit, side in product(units, sides):
+            if len(found) < _LEAST:
+                for front, back, ref in side(lesson, unit):
+                    if len(front) <= longest:
+                        found.setdefault(key(front), (front, back, ref))
+    pairs = list(found.values())[:_MOST]
     return {"cards": [{"front": a, "back": b} for a, b, _ in pairs]}, tuple(r for *_, r in pairs)
 
 
+def _both(lesson: Lesson, unit: Unit) -> Iterator[_Pair]:
+    """Yield the two sides of what is explained."""
+    del lesson
+    pairs = _explained(unit) or _glossed(unit)
+    yield from (pair for pair in pairs if sense(pair[0]) != sense(pair[1]))
+
+
+def _blanks(lesson: Lesson, unit: Unit) -> Iterator[_Pair]:
+    """Yield sentences, without a word and with it."""
+    for fact in (*unit.sentences, *unit.facts):
+        word = lesson.focus(fact)
+        if word and key(word) != key(fact.text):
+            yield lesson.phrase("missing").join(around(fact.text, word)), fact.text, fact.ref
+
+
+def _following(lesson: Lesson, unit: Unit) -> Iterator[_Pair]:
+    """Yield steps, and what comes after them."""
+    for section in unit.steps:
+        for at in followers(lesson, section):
+            step, following = section.facts[at], section.facts[at + 1]
+            front = lesson.phrase("quiz.after", title=section.title, step=step.text)
+            yield front, following.text, step.ref
+
+
+def _plain(lesson: Lesson, unit: Unit) -> Iterator[_Pair]:
+    """Yield what is only there to be read."""
+    del lesson
+    yield from ((text, text, ref) for text, ref in _texts(unit))
+    yield from ((fact.text, fact.text, fact.ref) for one in unit.steps for fact in one.facts)
+
+
 def _sorted(lesson: Lesson) -> _Made:
-    """Sort facts by topic, or words by lesson."""
+    """Sort facts by topic, words by lesson, else sentences by lesson."""
+    ways = (_by_topic(lesson), _by_lesson(lesson, _words), _by_lesson(lesson, _texts))
+    groups = next(filter(_is_sorting, ways), {})
+    made = [{"text": text, "group": group} for group, cards in groups.items() for text, _ in cards]
+    refs = tuple(ref for cards in groups.values() for _, ref in cards)
+    return {"groups": list(groups), "cards": made}, refs
+
+
+def _is_sorting(groups: _Groups) -> bool:
+    return len(groups) > 1 and sum(map(len, groups.values())) >= _LEAST_PAIRS
+
+
+def _by_topic(lesson: Lesson) -> _Groups:
     unit = lesson.unit
-    topics = [one for one in unit.sections if one.title and one.title != unit.title][:4]
-    if len(topics) > 1:
-        cards = [(fact.text, one.title, fact.ref) for one in topics for fact in one.facts[:4]]
-        groups = [one.title for one in topics]
-    else:
-        others = [one for one in lesson.syllabus.units[: lesson.at] if one.terms][-2:]
-        units = [*others, unit] if unit.terms else []
-        cards = [(term.term, one.title, term.ref) for one in units for term in one.terms[:5]]
-        groups = [one.title for one in units]
-    made = [{"text": text, "group": group} for text, group, _ in cards]
-    return {"groups": groups, "cards": made}, tuple(ref for *_, ref in cards)
+    topics: dict[str, tuple[str, list[_Card]]] = {}
+    for one in unit.sections:
+        if one.title and key(one.title) != key(unit.title):
+            _, cards = topics.setdefault(key(one.title), (one.title, []))
+            cards += ((fact.text, fact.ref) for fact in one.facts)
+    return _in_one_group(dict(list(topics.values())[:4]), 4)
+
+
+def _by_lesson(lesson: Lesson, cards_of: Callable[[Unit], list[_Card]]) -> _Groups:
+    """Return what this and the two lessons before it have, if each has something."""
+    others = [one for one in lesson.syllabus.units[: lesson.at] if cards_of(one)][-2:]
+    units = [*others, lesson.unit] if cards_of(lesson.unit) else []
+    return _in_one_group({one.title: cards_of(one) for one in units}, 5)
+
+
+def _in_one_group(groups: _Groups, most: int) -> _Groups:
+    """Return groups without what belongs to several of them; a group that loses all is none."""
+    homes = Counter(name for cards in groups.values() for name in {key(text) for text, _ in cards})
+    found: _Groups = {}
+    for title, cards in groups.items():
+        own = {key(text): (text, ref) for text, ref in reversed(cards) if homes[key(text)] == 1}
+        if own:
+            found[title] = list(own.values())[::-1][:most]
+    return found
+
+
+def _words(unit: Unit) -> list[_Card]:
+    return [(term.term, term.ref) for term in unit.terms]
+
+
+def _texts(unit: Unit) -> list[_Card]:
+    """Return the words, sentences and facts of a unit."""
+    return [*_words(unit), *((fact.text, fact.ref) for fact in (*unit.sentences, *unit.facts))]
 
 
 def _steps(lesson: Lesson) -> _Made:
-    wanted = [one for one in lesson.unit.steps if len(one.facts) > 1][:4]
+    wanted = _sequences(lesson)[:4]
     made = [{"title": one.title, "steps": [fact.text for fact in one.facts]} for one in wanted]
     return {"sequences": made}, tuple(fact.ref for one in wanted for fact in one.facts)
 
 
+def _sequences(lesson: Lesson) -> list[Section]:
+    """Return sequences that have one right order, each once."""
+    found: dict[tuple[str, ...], Section] = {}
+    for one in lesson.unit.steps:
+        keys = [key(fact.text) for fact in one.facts]
+        if len(set(keys)) > 1 and len(lesson.truths.orders(one)) == 1:
+            found.setdefault((key(one.title), *keys), one)
+    return list(found.values())
+
+
 def _spot(lesson: Lesson) -> _Made:
     """Show pairs, every second one wrong: with the meaning of another word of the lesson."""
-    pairs = _pairs(lesson.unit)[:_MOST]
+    pairs = _pairs(lesson)
     made = []
     for at, (left, right, _) in enumerate(pairs):
-        others = [b for _, b, _ in pairs if key(b) != key(right)]
+        others = [b for _, b, _ in pairs if b != right]
         shown = mixed(others, left)[0] if at % 2 and others else right
         made.append({"left": left, "right": shown, "truth": shown == right, "answer": right})
     return {"claims": made}, tuple(ref for *_, ref in pairs)
 
 
-def _spelt(unit: Unit) -> list[tuple[str, str, Ref]]:
-    return [
-        (term.term, term.meaning, term.ref)
-        for term in unit.terms
-        if 3 <= len(term.term) <= _LONGEST_SPELT and term.term.isascii()  # noqa: PLR2004 - two letters spell themselves
-    ]
+def _spelt(unit: Unit) -> list[_Pair]:
+    """Return words that can be spelt letter by letter, each once."""
+    once: dict[str, _Pair] = {}
+    for term in unit.terms:
+        word = term.term
+        short = 3 <= len(word) <= _LONGEST_SPELT  # noqa: PLR2004 - two letters spell themselves
+        if short and word.isascii() and word.isprintable() and len(set(key(word))) > 1:
+            once.setdefault(key(word), (word, term.meaning, term.ref))
+    return list(once.values())
 
 
 def _spell(lesson: Lesson) -> _Made:

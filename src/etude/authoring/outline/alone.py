@@ -29,6 +29,7 @@ from etude.authoring.outline.lesson import Drawn, Lesson, Sound, Sounds, scene_o
 from etude.authoring.outline.module import classroom_of, drawn_scenes
 from etude.authoring.outline.planning import plan_lesson
 from etude.authoring.reading import read_lesson, title_of_file
+from etude.authoring.wording import key
 from etude.classroom.model import Classroom, InteractiveContent, Scene, SceneType, SlideContent
 from etude.classroom.slides import Element, TextElement
 
@@ -176,7 +177,7 @@ def _kinds(lesson: Lesson, request: LessonRequest) -> Sequence[str]:
 def _title(request: LessonRequest, syllabus: Syllabus) -> str:
     """Return the title that was asked for, the material's, or one by the name of the only file."""
     first = request.requirement.strip().partition("\n")[0]
-    if request.materials and first and len(first) <= _LONGEST_TITLE:
+    if request.materials and key(first) and len(first) <= _LONGEST_TITLE:
         return first
     named = [one.name for one in request.materials]
     return syllabus.title or (title_of_file(named[0])[:_LONGEST_TITLE] if len(named) == 1 else "")

@@ -11,6 +11,7 @@ import msgspec
 from etude.authoring.framework import CourseFramework, ModuleSpec
 from etude.authoring.material import Fact, Ref, Syllabus, Unit, outline_id
 from etude.authoring.outline.drawing import PALETTES, Canvas, Palette
+from etude.authoring.outline.truths import Truths, truths_of
 from etude.authoring.wording import content_words, is_chinese
 from etude.classroom.actions import Action, Speech
 from etude.classroom.model import Content, Scene, SceneType
@@ -98,6 +99,11 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     def terms(self) -> tuple[str, ...]:
         """Every word that the material explains."""
         return tuple(term.term for unit in self.syllabus.units for term in unit.terms)
+
+    @property
+    def truths(self) -> Truths:
+        """What is right by the material, of which nothing may be called wrong."""
+        return truths_of(self.syllabus)
 
     def phrase(self, name: str, **params: object) -> str:
         """Return a phrase in the language of the course."""

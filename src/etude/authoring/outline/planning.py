@@ -168,6 +168,9 @@ def _course_goals(syllabus: Syllabus) -> tuple[str, ...]:
     topics = _list([unit.title for unit in syllabus.units][:4], say)
     goals.append(text("authoring.goal_answer", say, topics=topics)[:_LINE])
     kept = list(_different(goals))
+    if len(kept) < _LEAST_GOALS:  # lessons that begin alike aim alike: their titles differ
+        titles = [text("authoring.goal_answer", say, topics=unit.title) for unit in syllabus.units]
+        kept = list(_different([*kept, *(title[:_LINE] for title in titles)]))[:_LEAST_GOALS]
     wanted = max(_LEAST_GOALS, len(syllabus.goals)) if syllabus.goals else _MOST_GOALS
     return tuple(kept[: min(wanted, _MOST_GOALS)])
 

@@ -10,6 +10,8 @@ from etude.classroom.model import PblContent
 from etude.classroom.projects import Microtask, Milestone, Project, Role, SynthesisCheck
 
 _SHOWN: Final = 8
+_MOST_TASKS: Final = 100
+"""The bound of a milestone."""
 
 
 def project(lesson: Lesson) -> Drawn:
@@ -88,7 +90,7 @@ def _tasks(lesson: Lesson, shown: str) -> Iterator[tuple[str, list[str]]]:
     own = [task.text for task in lesson.unit.tasks]
     yield "plan", [lesson.phrase("project.task_choose", words=shown)]
     if own:
-        yield "make", own
+        yield "make", own[:_MOST_TASKS]
     elif lesson.unit.sentences:
         names = (("task_write", "task_draw"), ("task_story", "task_read"))[lesson.index % 2]
         yield "make", [lesson.phrase(f"project.{name}") for name in names]

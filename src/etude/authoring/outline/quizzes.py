@@ -12,11 +12,15 @@ import msgspec
 
 from etude.authoring.material import Fact, Ref, Section, Term
 from etude.authoring.outline.lesson import Drawn, Lesson, in_parts, mixed
-from etude.authoring.wording import content_words, is_little, joined, key, pieces
+from etude.authoring.wording import around, content_words, is_little, joined, key, pieces, sense
 from etude.classroom.model import QuizContent, QuizOption, QuizQuestion
 
 _OPTIONS: Final = 4
 _LEAST: Final = 2
+_LONGEST_OPTION: Final = 400
+_LONGEST_ASKED: Final = 1500
+_LONGEST_WHY: Final = 4000
+"""Characters: what can still be read on a phone; the last one is the classroom's bound."""
 _A_QUIZ: Final = 8
 _ORDERED: Final = 2
 _PIECES: Final = 6
@@ -71,7 +75,8 @@ def questions(lesson: Lesson) -> list[Question]:
     for section in unit.steps:
         found += [_after(lesson, section), _order_of(lesson, section)]
     found += [_order(lesson, fact) for fact in _orderable(lesson)[:_ORDERED]]
-    return [one for one in found if one is not None]
+    once = {(one.asks, key(one.options[0])): one for one in reversed(found) if one is not None}
+    return list(once.values())[::-1]
 
 
 def _telling(lesson: Lesson, facts: Sequence[Fact]) -> list[Fact]:
@@ -86,7 +91,10 @@ def _telling(lesson: Lesson, facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _term(lesson: Lesson, term: Term, at: int) -> Question | None:
-    others = [one for one in _terms(lesson) if key(one.term) != key(term.term)]
+    family = lesson.truths.family
+    if sense(term.term) == sense(term.meaning):
+        return None
+    others = [one for one in _terms(lesson) if family(one.term) != family(term.term)]
     ranked = _ranked(lesson, [one.term for one in others], term.term)
     by_word = {one.term: one for one in others}
     if at % 2:
@@ -104,18 +112,19 @@ def _term(lesson: Lesson, term: Term, at: int) -> Question | None:
 
 def gap(lesson: Lesson, fact: Fact) -> Question | None:
     """Return a sentence with a gap; None if no word of it can be left out."""
-    word = lesson.focus(fact)
+    word, truths = lesson.focus(fact), lesson.truths
     if not word or key(word) == key(fact.text):
         return None
-    candidates = [one for one in _words(lesson) if key(one) not in key(fact.text)]
-    other_facts = {key(one.text) for unit in lesson.syllabus.units for one in unit.sentences}
-    fits = [
+    before, after = around(fact.text, word)
+    wrong = [
         one
-        for one in _ranked(lesson, candidates, word)
-        if key(fact.text.replace(word, one, 1)) not in other_facts
+        for one in _words(lesson)
+        if key(one) not in key(fact.text)
+        and truths.family(one) != truths.family(word)
+        and not truths.says(before + one + after)
     ]
-    options = _options(word, fits)
-    shown = fact.text.replace(word, lesson.phrase("missing"), 1)
+    options = _options(word, _ranked(lesson, wrong, word))
+    shown = before + lesson.phrase("missing") + after
     return _question(
         kind="cloze",
         asks=lesson.phrase("quiz.gap", sentence=shown),
@@ -128,14 +137,16 @@ def gap(lesson: Lesson, fact: Fact) -> Question | None:
 
 def _after(lesson: Lesson, section: Section) -> Question | None:
     facts = section.facts
-    if len(facts) < _SHORTEST:
+    known = followers(lesson, section)
+    if len(facts) < _SHORTEST or not known:
         return None
-    at = len(facts) // 2 - 1
-    right = facts[at + 1].text
-    others = [fact.text for fact in facts if fact not in (facts[at], facts[at + 1])]
+    middle = len(facts) // 2 - 1
+    at = min(known, key=lambda one: abs(one - middle))
+    step, right = facts[at].text, facts[at + 1].text
+    others = [fact.text for fact in facts if key(fact.text) != key(step)]
     return _question(
         kind="order",
-        asks=lesson.phrase("quiz.after", title=section.title, step=facts[at].text),
+        asks=lesson.phrase("quiz.after", title=section.title, step=step),
         options=_options(right, others),
         why=lesson.phrase("quiz.why_order", order=" → ".join(fact.text for fact in facts)),
         refs=tuple(fact.ref for fact in facts),
@@ -143,12 +154,19 @@ def _after(lesson: Lesson, section: Section) -> Question | None:
     )
 
 
+def followers(lesson: Lesson, section: Section) -> list[int]:
+    """Return the places of steps that one other step alone comes after."""
+    facts, after = section.facts, lesson.truths.after
+    found = [(at, key(fact.text), after(section, fact)) for at, fact in enumerate(facts[:-1])]
+    return [at for at, step, following in found if len(following - {step}) == len(following) == 1]
+
+
 def _order_of(lesson: Lesson, section: Section) -> Question | None:
     facts = [fact.text for fact in section.facts]
-    if not _SHORTEST <= len(facts) <= _PIECES:
+    if not _SHORTEST <= len(facts) <= _PIECES or len(lesson.truths.orders(section)) > 1:
         return None
     right = " → ".join(facts)
-    wrong = [" → ".join(one) for one in _orders(facts)]
+    wrong = [one for one in map(" → ".join, _orders(facts)) if key(one) != key(right)]
     return _question(
         kind="order",
         asks=lesson.phrase("quiz.order_of", title=section.title),
@@ -160,18 +178,17 @@ def _order_of(lesson: Lesson, section: Section) -> Question | None:
 
 
 def _order(lesson: Lesson, fact: Fact) -> Question | None:
-    parts = grouped(pieces(fact.text, lesson.terms), lesson)
+    parts = grouped(fact, lesson)
     if len(parts) < _SHORTEST:
         return None
     if is_little(parts[0].split()[0]):  # its capital would give the answer away
         parts = (parts[0][:1].lower() + parts[0][1:], *parts[1:])
-    language = lesson.syllabus.language
-    wrong = [joined(one, language) for one in _orders(parts)]
-    right = joined(parts, language)
+    wrong = [joined(one, fact.text) for one in _orders(parts)]
+    right = joined(parts, fact.text)
     return _question(
         kind="order",
         asks=lesson.phrase("quiz.order"),
-        options=_options(right, wrong),
+        options=_options(right, (one for one in wrong if not lesson.truths.says(one))),
         why=lesson.phrase("quiz.why_sentence", sentence=fact.text),
         refs=(fact.ref,),
         about=lesson.focus(fact) or fact.text,
@@ -193,10 +210,11 @@ def _orderable(lesson: Lesson) -> list[Fact]:
     return sorted(unmarked or found, key=rank)
 
 
-def grouped(parts: Sequence[str], lesson: Lesson) -> tuple[str, ...]:
+def grouped(fact: Fact, lesson: Lesson) -> tuple[str, ...]:
     """Return at most six pieces of a sentence, neighbours put together."""
+    parts = pieces(fact.text, lesson.terms)
     groups = in_parts(parts, -(-len(parts) // _PIECES) if len(parts) > _PIECES else 1)
-    return tuple(joined(group, lesson.syllabus.language) for group in groups)
+    return tuple(joined(group, fact.text) for group in groups)
 
 
 def _orders(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -254,20 +272,24 @@ def _ending(word: str) -> str:
 
 
 def _options(right: str, others: Iterable[str]) -> tuple[str, ...]:
-    found = {key(right): right}
+    found, seen = [right], {key(right), sense(right)}
     for one in others:
         if len(found) == _OPTIONS:
             break
-        found.setdefault(key(one), one)
-    return tuple(found.values())
+        own = {key(one), sense(one)}
+        if len(one) <= _LONGEST_OPTION and not own & seen:
+            found.append(one)
+            seen |= own
+    return tuple(found)
 
 
 def _question(
     *, kind: str, asks: str, options: tuple[str, ...], why: str, refs: tuple[Ref, ...], about: str
 ) -> Question | None:
-    """Return a question; None where the material has nothing that is wrong (`a a a` reordered)."""
-    if len(options) < _LEAST:
+    """Return a question; None where nothing is wrong (`a a a` reordered), or it is too long."""
+    if len(options) < _LEAST or len(options[0]) > _LONGEST_OPTION or len(asks) > _LONGEST_ASKED:
         return None
+    why = why if len(why) <= _LONGEST_WHY else why[: _LONGEST_WHY - 1] + "…"
     return Question(kind=kind, asks=asks, options=options, why=why, refs=refs, about=about)
 
 
