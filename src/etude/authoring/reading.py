@@ -179,7 +179,7 @@ def _joined(materials: Sequence[Material], language: Language, of_file: ReadFile
 
 
 def title_of_file(name: str) -> str:
-    """Return a file's name as a title: `everyday-english.txt` is Everyday english, `-.txt` is none."""
+    """Return a file's name as a title: `everyday-english.txt` is Everyday english."""
     stem = re.sub(r"[-_]+", " ", name.rpartition(".")[0] or name).strip()
     return stem[:1].upper() + stem[1:] if key(stem) else ""
 
