@@ -32,6 +32,7 @@ from etude.llm.errors import (
     LlmTimeoutError,
     LlmUnreachableError,
 )
+from etude.net import tls_context
 
 if TYPE_CHECKING:  # an extra: imported when a model is asked
     import openai
@@ -307,6 +308,7 @@ def _wire(endpoint: Endpoint) -> httpx2.AsyncClient:
 
     return httpx2.AsyncClient(
         follow_redirects=False,
+        verify=tls_context(),
         timeout=httpx2.Timeout(
             endpoint.total_s,
             connect=endpoint.connect_s,

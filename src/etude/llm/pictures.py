@@ -22,6 +22,7 @@ from etude.llm.errors import (
     LlmTimeoutError,
     LlmUnreachableError,
 )
+from etude.net import tls_context
 
 TOTAL_S: Final = 180.0
 CONNECT_S: Final = 5.0
@@ -73,7 +74,9 @@ async def draw(endpoint: PictureEndpoint, prompt: str) -> Picture:
     try:
         async with (
             asyncio.timeout(endpoint.total_s),
-            httpx2.AsyncClient(follow_redirects=False, timeout=waits, headers=sent) as client,
+            httpx2.AsyncClient(
+                follow_redirects=False, timeout=waits, headers=sent, verify=tls_context()
+            ) as client,
             client.stream("POST", f"{endpoint.url}/images/generations", json=body) as response,
         ):
             if response.status_code != 200:  # noqa: PLR2004 - RFC 9110 §15.3.1

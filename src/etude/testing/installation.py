@@ -4,7 +4,6 @@ Everything else about it is looked at from outside, over HTTP.
 """
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.clock import SystemClock
+from etude.net import tls_context
 from etude.people.devices import add_device
 from etude.people.holders import hold_device
 from etude.people.learners import add_learner
@@ -50,10 +50,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     def client(self, url: str, name: str | None = None) -> httpx2.Client:
         """Return a client of the server at `url` with the token of `name`; without one, none."""
         headers = {} if name is None else {"Authorization": f"Bearer {self.tokens[name]}"}
-        # Plain HTTP: reading the system's certificates would take most of a small test's time.
-        unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return httpx2.Client(
-            base_url=url, headers=headers, timeout=PATIENCE_S, trust_env=False, verify=unused
+            base_url=url, headers=headers, timeout=PATIENCE_S, trust_env=False, verify=tls_context()
         )
 
 

@@ -19,6 +19,7 @@ from etude.cli.init import Wish, set_up
 from etude.clock import SystemClock, to_us
 from etude.files import Files
 from etude.i18n import LOCALES
+from etude.net import tls_context
 from etude.people.bind_codes import MAX_LIFE, note_code
 from etude.people.binding_records import PendingBinding
 from etude.people.bindings import BindRequest, bind_device
@@ -117,7 +118,9 @@ class Playroom:
     def get(self, path: str) -> httpx2.Response:
         """Ask web as an operator."""
         headers = {"Authorization": f"Bearer {self._operator}"}
-        return httpx2.get(self.url + path, headers=headers, timeout=60.0, trust_env=False)
+        return httpx2.get(
+            self.url + path, headers=headers, timeout=60.0, trust_env=False, verify=tls_context()
+        )
 
     def instances(self, device_id: str) -> list[dict[str, Any]]:
         """Return the heads of a toy's instances."""
@@ -152,7 +155,7 @@ class Playroom:
         A toy that gives up ends the block with its reason: whoever waits for it there would wait
         for ever.
         """
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False, verify=tls_context()) as client:
             block, reasons = asyncio.current_task(), list[BaseException]()
 
             def left(task: asyncio.Task[None]) -> None:
@@ -257,7 +260,9 @@ class Playroom:
         until_s = time.monotonic() + PATIENCE_S
         while True:
             try:
-                if httpx2.get(f"{url}/health", trust_env=False, timeout=10.0).is_success:
+                if httpx2.get(
+                    f"{url}/health", trust_env=False, timeout=10.0, verify=tls_context()
+                ).is_success:
                     return
             except httpx2.TransportError:
                 pass

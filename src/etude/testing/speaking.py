@@ -12,6 +12,7 @@ from typing import Final
 
 import httpx2
 
+from etude.net import tls_context
 from etude.practice.lesson_build import check_lesson
 from etude.practice.lesson_install import install_lesson
 from etude.settings import Settings
@@ -194,6 +195,9 @@ async def practise(
             await toy.read()
         toy.go()
 
-    async with httpx2.AsyncClient(trust_env=False) as client, asyncio.TaskGroup() as group:
+    async with (
+        httpx2.AsyncClient(trust_env=False, verify=tls_context()) as client,
+        asyncio.TaskGroup() as group,
+    ):
         for number, toy in enumerate(toys):
             group.create_task(one(number, toy))

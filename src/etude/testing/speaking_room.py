@@ -27,6 +27,7 @@ from etude.assess.spoken_methods import PRONUNCIATION
 from etude.cli.init import Wish, set_up
 from etude.clock import SystemClock
 from etude.files import Files
+from etude.net import tls_context
 from etude.settings import Settings, load
 from etude.testing.playroom import bound
 from etude.testing.ports import free_port
@@ -95,7 +96,13 @@ class SpeakingRoom:
     def get(self, path: str) -> httpx2.Response:
         """Ask web as an operator."""
         headers = {"Authorization": f"Bearer {self._operator}"}
-        return httpx2.get(self.server.url + path, headers=headers, timeout=60.0, trust_env=False)
+        return httpx2.get(
+            self.server.url + path,
+            headers=headers,
+            timeout=60.0,
+            trust_env=False,
+            verify=tls_context(),
+        )
 
     def instances(self) -> Iterator[dict[str, Any]]:
         """Yield what web shows of every task that was done."""

@@ -17,6 +17,7 @@ import msgspec
 
 from etude.authoring.material import Language
 from etude.authoring.model.errors import SearchFailedError
+from etude.net import tls_context
 
 TOTAL_S: Final = 15.0
 MAX_BYTES: Final = 2 << 20
@@ -55,7 +56,9 @@ async def search(server: str, query: str, language: Language) -> tuple[Source, .
     try:
         async with (
             asyncio.timeout(TOTAL_S),
-            httpx2.AsyncClient(follow_redirects=False, timeout=TOTAL_S) as client,
+            httpx2.AsyncClient(
+                follow_redirects=False, timeout=TOTAL_S, verify=tls_context()
+            ) as client,
             client.stream("GET", f"{server}/search", params=asked) as response,
         ):
             if response.status_code != 200:  # noqa: PLR2004 - RFC 9110 §15.3.1

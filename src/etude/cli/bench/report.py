@@ -7,7 +7,6 @@ this process, without a server: what no queue can save.
 
 import asyncio
 import os
-import ssl
 import tempfile
 import time
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from etude.clock import RandomIds, SystemClock
 from etude.events.ndjson import decode_line
 from etude.examiner.examining import make_report
 from etude.examiner.report import report_bytes
+from etude.net import tls_context
 from etude.rubric.library import RubricLibrary
 from etude.rubric.model import Rubric
 from etude.store import upgrade
@@ -100,9 +100,8 @@ async def _arrive(
 ) -> list[Seen]:
     began_s = time.perf_counter()
     headers = {"Authorization": f"Bearer {token}"}
-    unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # plain HTTP: no certificates to read
     async with httpx2.AsyncClient(
-        base_url=url, headers=headers, timeout=PATIENCE_S, verify=unused, trust_env=False
+        base_url=url, headers=headers, timeout=PATIENCE_S, verify=tls_context(), trust_env=False
     ) as client:
 
         async def one(number: int) -> Seen:
