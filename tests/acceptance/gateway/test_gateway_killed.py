@@ -18,13 +18,13 @@ from etude.testing.playmate import PATIENCE_S
 from etude.testing.playroom import Playroom
 from etude.testing.server import ServerProcess
 
-TOYS, STEPS, KILLS = 3, 4, 10
+TOYS, STEPS, KILLS = 3, 4, 4
 SOAK_KILLS = int(os.environ.get("ETUDE_TEST_SOAK_KILLS", "120"))
 SOAK_FIGURES = Path(__file__).parents[3] / "dist" / "soak-gateway-kills.jsonl"
 
 
 def test_a_killed_gateway_loses_and_doubles_no_turn(make_room: Callable[..., Playroom]) -> None:
-    """Ten kills, while clips play, in windows and at steps: each lesson ends whole, in order."""
+    """Four kills, while clips play, in windows and at steps: each lesson ends whole, in order."""
     room = make_room(toys=TOYS, steps=STEPS)
     room.start_web()
     room.start_gateway()
