@@ -27,6 +27,7 @@ from etude.sessions.ingest import Ingest
 from etude.speech.audio import Pcm, floats, resampled
 from etude.speech.engines import Engines, SpeechOptions
 from etude.store import Blobs, Database
+from etude.testing.leases import pass_leases
 from etude.testing.school import School, body
 from etude.testing.waiting import ended, run_bounded
 
@@ -155,6 +156,7 @@ def test_a_killed_worker_leaves_no_turn_out(data: Path, spoken: Pcm, tmp_path: P
             finally:
                 os.killpg(first.pid, signal.SIGKILL)
                 ended(first)
+            pass_leases(data)
             second = start(data)
             try:
                 await until(database, TURNS * SAID, second)

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from etude.testing.installation import Installation, furnish
+from etude.testing.leases import pass_leases
 from etude.testing.server import ServerProcess
 
 KILLED = -9
@@ -60,6 +61,7 @@ def test_killed_workers_make_one_classroom(installation: Installation) -> None:
         for point in POINTS:
             assert worker(installation, ETUDE_CRASH_AT=point).wait() == KILLED
             assert anna.get(address).json()["done"] is False
+            pass_leases(installation.data)
         last = worker(installation)
         try:
             job = ended(anna, address)

@@ -19,6 +19,7 @@ from etude.store import Blobs, Database
 from etude.testing.clocks import ManualClock
 from etude.testing.installation import furnish
 from etude.testing.kills import KillableServer
+from etude.testing.leases import pass_leases
 from etude.testing.nursery import Nursery
 
 APP = "etude.cli.app"
@@ -67,8 +68,7 @@ class Killing:
 
     def worker_finishes(self, server: str | None = None) -> None:
         """Let two minutes pass, and a worker do what is due."""
-        with sqlite3.connect(self.laptop.data / "etude.db") as database:
-            database.execute("UPDATE job SET run_after_us = 0 WHERE state = 'queued'")
+        pass_leases(self.laptop.data)
         worker = self.nursery.start(APP, "worker", environment=self.laptop.environment(server))
         until(lambda: self.run_state() != "active", worker.log_text)
         worker.kill()

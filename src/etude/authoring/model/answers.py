@@ -19,6 +19,8 @@ _THOUGHTS: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL |
 _FENCED: Final = re.compile(r"```[A-Za-z]*[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 _LONGEST_DETAIL: Final = 200
 _DEEPEST: Final = 40
+_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+"""A bracket, or a text, whose brackets do not count."""
 
 
 def mistake(path: str, rule: str, detail: object = "") -> ModelAnswerMistakeError:
@@ -100,7 +102,7 @@ def json_of(text: str) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, dict | list):
             return value
     begin = _opening(bare)
-    if begin < 0:
+    if begin < 0 or _opens_deep(bare[begin:]):  # the repair of 100,000 braces takes 20 s
         raise refused([mistake("/", "no_json")])
     import json_repair  # noqa: PLC0415 - of the extra `llm`
 
@@ -132,6 +134,16 @@ def _candidates(text: str) -> Iterator[str]:
 def _opening(text: str) -> int:
     """Return where the first object or list begins; -1 if there is none."""
     return min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
+
+
+def _opens_deep(text: str) -> bool:
+    """Say whether more lists and objects are open at once than an answer may have."""
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(found[0], 0)
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 def _is_deep(value: object) -> bool:
