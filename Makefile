@@ -11,7 +11,8 @@
 	setup-services
 
 BIN := .venv/bin
-WORKERS ?= 2
+# Half of the time of a test is waiting: three of them keep two cores busy.
+WORKERS ?= 3
 
 setup-server:
 	@tools/setup server

@@ -16,8 +16,10 @@ import pytest
 
 from etude.testing.fake_author import CourseModel
 from etude.testing.fake_llm import Hangs
+from etude.testing.leases import pass_leases
+from etude.testing.nursery import Nursery
 from etude.testing.server import DEADLINE_S, ServerProcess
-from etude.testing.waiting import ended, run_bounded
+from etude.testing.waiting import ended
 
 TOKEN = "t" * 40
 CALLS = 1 + 4 * 7
@@ -26,7 +28,9 @@ CALLS = 1 + 4 * 7
 class School:
     """A school that has a model: its commands and processes."""
 
-    def __init__(self, data: Path, url: str) -> None:
+    def __init__(self, data: Path, url: str, nursery: Nursery) -> None:
+        self.data = data
+        self.nursery = nursery
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")},
             "ETUDE_DATA": str(data),
@@ -48,13 +52,8 @@ class School:
         )
 
     def run(self, *words: str, check: int = 0, **more: str) -> str:
-        done = run_bounded(
-            [sys.executable, "-m", "etude", *words],
-            env=self.environment | more,
-            input="a password for tests\n",
-            capture_output=True,
-            text=True,
-        )
+        environment = self.environment | more
+        done = self.nursery.run(*words, environment=environment, given="a password for tests\n")
         assert done.returncode == check, done.stderr
         assert "sk-of-the-school" not in done.stdout + done.stderr
         return done.stdout if check == 0 else done.stderr
@@ -66,9 +65,9 @@ def model() -> CourseModel:
 
 
 @pytest.fixture
-def school(tmp_path: Path, model: CourseModel) -> Iterator[School]:
+def school(tmp_path: Path, model: CourseModel, nursery: Nursery) -> Iterator[School]:
     with model.serve() as url:
-        made = School(tmp_path / "data", url)
+        made = School(tmp_path / "data", url, nursery)
         made.run("init")
         yield made
 
@@ -100,8 +99,10 @@ def test_killed_twice_a_course_is_made_published_and_paid_once(
 
     model.play("scene:quiz", Hangs('{"questions":'))
     killed_while_asking(model, school.begin("course", "start", course, "--without-audio"))
+    pass_leases(school.data)
     model.play("scene:pbl", Hangs())
     killed_while_asking(model, school.begin("worker"))
+    pass_leases(school.data)
     worker = school.begin("worker")
     try:
         done = until(
