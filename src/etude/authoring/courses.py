@@ -85,7 +85,7 @@ class Courses:
             CourseOptionUnavailableError: it cannot do what the request wants.
             CourseRequestEmptyError, QuotaSpentError, PriceMissingError: no model is asked for this.
             MaterialTooLittleError, MaterialTooMuchError, MaterialUnreadableError,
-            MaterialTwiceError: it cannot be made of this material.
+            MaterialLineTooLongError, MaterialTwiceError: it cannot be made of this material.
             BlobMissing: a recording was not stored before.
         """
         await author_of(self._authors, author).admit(request, owner)

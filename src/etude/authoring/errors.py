@@ -9,6 +9,12 @@ class MaterialUnreadableError(InvalidError):
     code = "MATERIAL_UNREADABLE"
 
 
+class MaterialLineTooLongError(InvalidError):
+    """A sentence, word or meaning of the material is longer than a slide or clip can hold."""
+
+    code = "MATERIAL_LINE_TOO_LONG"
+
+
 class MaterialUnknownError(NotFoundError):
     """There is no such file or folder."""
 

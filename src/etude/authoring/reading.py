@@ -14,6 +14,7 @@ import msgspec
 from etude.authoring.errors import (
     LessonMaterialTooLittleError,
     LessonMaterialTooMuchError,
+    MaterialLineTooLongError,
     MaterialTooLittleError,
     MaterialTooMuchError,
     MaterialTwiceError,
@@ -61,7 +62,8 @@ def read_material(
 
     Raises:
         MaterialTwiceError: two files have one name.
-        MaterialUnreadableError: a file is too long, or a sentence of it.
+        MaterialUnreadableError: a file is too long, or no text.
+        MaterialLineTooLongError: a sentence, word or meaning of it is.
         MaterialTooLittleError, MaterialTooMuchError: it gives no course of 4 to 15 modules.
     """
     with_sounds = _with_sounds(_read(materials, language, read_as_course), sounds)
@@ -148,8 +150,12 @@ def _check_lengths(syllabus: Syllabus) -> None:
     """Refuse a sentence or meaning that no slide, option or clip can hold."""
     for said, ref in (found for unit in syllabus.units for found in unit.texts()):
         if len(said) > MOST_IN_A_THING:
-            reason = f"line {ref.line}: {len(said)} > {MOST_IN_A_THING}"
-            raise MaterialUnreadableError(file=syllabus.files[ref.file], reason=reason)
+            raise MaterialLineTooLongError(
+                file=syllabus.files[ref.file],
+                line=ref.line,
+                characters=len(said),
+                most=MOST_IN_A_THING,
+            )
 
 
 def _numbered(materials: Sequence[Material], language: Language) -> Syllabus:

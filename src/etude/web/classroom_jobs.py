@@ -27,6 +27,7 @@ from etude.authoring.errors import (
     LessonMaterialTooMuchError,
     LessonOutlineInvalidError,
     LessonStepsMissingError,
+    MaterialLineTooLongError,
     MaterialTwiceError,
     MaterialUnreadableError,
 )
@@ -72,6 +73,7 @@ JobId = Annotated[str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$", descripti
             LessonMaterialTooMuchError,
             LessonStepsMissingError,
             MaterialTwiceError,
+            MaterialLineTooLongError,
             MaterialUnreadableError,
             ClassroomRecordingsForbiddenError,
             ClassroomJobsAtOnceError,

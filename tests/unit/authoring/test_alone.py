@@ -125,6 +125,7 @@ def outcome(text: str) -> str:
 
 OUTCOMES = {
     "made", "LESSON_MATERIAL_TOO_LITTLE", "LESSON_MATERIAL_TOO_MUCH", "MATERIAL_UNREADABLE",
+    "MATERIAL_LINE_TOO_LONG",
 }  # fmt: skip
 
 

@@ -21,9 +21,9 @@ from etude.authoring.classrooms.records import LessonOutline, LessonRequest
 from etude.authoring.errors import (
     LessonMaterialTooLittleError,
     LessonMaterialTooMuchError,
+    MaterialLineTooLongError,
     MaterialTooLittleError,
     MaterialTooMuchError,
-    MaterialUnreadableError,
 )
 from etude.authoring.framework import framework_from
 from etude.authoring.material import Material, Section, Syllabus, Term, Unit
@@ -38,8 +38,8 @@ from etude.classroom.loading import read_classroom, write_classroom
 from etude.classroom.model import Classroom, InteractiveContent, QuizContent, QuizQuestion
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
-REFUSED = (LessonMaterialTooLittleError, LessonMaterialTooMuchError, MaterialUnreadableError)
-REFUSED_COURSE = (MaterialTooLittleError, MaterialTooMuchError, MaterialUnreadableError)
+REFUSED = (LessonMaterialTooLittleError, LessonMaterialTooMuchError, MaterialLineTooLongError)
+REFUSED_COURSE = (MaterialTooLittleError, MaterialTooMuchError, MaterialLineTooLongError)
 
 # fmt: off
 TERMS = [
@@ -437,9 +437,9 @@ def test_what_is_said_again_is_not_more() -> None:
 
 def test_a_sentence_without_end_is_named() -> None:
     """What no slide can hold is refused by its line."""
-    with pytest.raises(MaterialUnreadableError) as refused:
+    with pytest.raises(MaterialLineTooLongError) as refused:
         read_lesson(alone("a.txt", "One.\nTwo.\n" + "and so on " * 150))
-    assert refused.value.params == {"file": "a.txt", "reason": "line 3: 1499 > 1000"}
+    assert refused.value.params == {"file": "a.txt", "line": 3, "characters": 1499, "most": 1000}
 
 
 def test_the_head_of_a_table_is_no_word() -> None:

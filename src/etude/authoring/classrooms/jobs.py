@@ -85,7 +85,8 @@ class ClassroomJobs:
         Raises:
             AuthorUnknownError: there is no such author here.
             LessonMaterialTooLittleError, LessonMaterialTooMuchError, LessonStepsMissingError,
-            MaterialTwiceError, MaterialUnreadableError: no lesson can be made of this.
+            MaterialTwiceError, MaterialUnreadableError, MaterialLineTooLongError: no lesson can be
+            made of this.
             ClassroomJobsAtOnceError, ClassroomsADayError: not now.
             BlobMissing: a recording was not stored before.
             LearnerErasedError: the owner is gone.

@@ -44,7 +44,7 @@ def lesson_alone(request: LessonRequest, title: str = "") -> Lesson:
 
     Raises:
         LessonMaterialTooLittleError, LessonMaterialTooMuchError, MaterialTwiceError,
-        MaterialUnreadableError: no lesson can be made of it.
+        MaterialUnreadableError, MaterialLineTooLongError: no lesson can be made of it.
         LessonStepsMissingError: a task is wanted, and the material has nothing to do in order.
     """
     syllabus = lesson_syllabus(request)
