@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from etude.store import migrations, upgrade
+from etude.store.migrations.running import scripts as chain
 
 Run = Callable[..., Any]
 BEFORE = "0012_courses"
@@ -23,7 +24,7 @@ VALUES (:id, :key, 'app', 'task', 'lesson', 5, 6, 'c', 2, 'h', 's')
 
 def to_before(connection: Connection) -> None:
     """Bring an empty database to the schema before the revision."""
-    scripts = migrations._scripts()
+    scripts = chain()
 
     def pending(revision: Any, _: object) -> Any:
         return scripts._upgrade_revs(BEFORE, revision)
