@@ -6,8 +6,6 @@ Everything else is what an operator runs: `etude init`, `etude serve`, `etude le
 
 import asyncio
 import json
-import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +16,8 @@ import pytest
 
 from etude.testing.learners_acting import Part
 from etude.testing.lesson_files import write_lesson
+from etude.testing.nursery import Nursery
 from etude.testing.server import ServerProcess
-from etude.testing.waiting import run_bounded
 
 PATIENCE_S = 180.0
 APP, TASK, LESSON = "english_learning", "shadowing", "unit01"
@@ -34,8 +32,9 @@ PARTS = (
 class Installed:
     """A running installation, as its operator sees it."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, nursery: Nursery) -> None:
         self.data = data
+        self.nursery = nursery
         self.etude("init")
         self.operator = self.etude("token", "create", "service", "ops", "--scope", "operate")[
             "token"
@@ -46,14 +45,9 @@ class Installed:
         self.server = ServerProcess(data, command="serve")
 
     def etude(self, *arguments: str) -> Any:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("ETUDE_")}
-        ended = run_bounded(
-            [sys.executable, "-m", "etude", *arguments, "--json"],
-            env=environment | {"ETUDE_DATA": str(self.data)},
-            capture_output=True,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stderr.decode()
+        environment = {"ETUDE_DATA": str(self.data)}
+        ended = self.nursery.run(*arguments, "--json", environment=environment)
+        assert ended.returncode == 0, ended.stderr
         return json.loads(ended.stdout)
 
     def provisioning(self) -> str:
@@ -79,8 +73,8 @@ class Installed:
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Iterator[Installed]:
-    made = Installed(tmp_path / "data")
+def installed(tmp_path: Path, nursery: Nursery) -> Iterator[Installed]:
+    made = Installed(tmp_path / "data", nursery)
     with made.server:
         yield made
 
