@@ -11,8 +11,7 @@
 	setup-services
 
 BIN := .venv/bin
-# Half of the time of a test is waiting: three of them keep two cores busy.
-WORKERS ?= 3
+WORKERS ?= 2
 
 setup-server:
 	@tools/setup server
