@@ -75,6 +75,21 @@ async def until(condition: Callable[[], Any], what: str) -> None:
         await asyncio.sleep(0.05)
 
 
+async def freeze(database: Database, process: subprocess.Popen[bytes]) -> None:
+    """Stop a process at an instant when it does not write: nobody else could write then."""
+    for _ in range(50):
+        process.send_signal(signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(5), database.transaction() as work:
+                await work.connection.exec_driver_sql("UPDATE job SET kind = kind")
+        except TimeoutError:
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.05)
+        else:
+            return
+    raise AssertionError(process.pid)
+
+
 async def check_effects(database: Database, count: int) -> None:
     async with database.read() as connection:
         rows = (
@@ -173,7 +188,7 @@ def test_live_peer_takes_over_and_the_sleeper_is_fenced(
             await enqueue(work, "hang", "the one")
         sleeper = workers.start()
         await until(lambda: asyncio.to_thread(began.exists), "the first run")
-        os.kill(sleeper.pid, signal.SIGSTOP)
+        await freeze(database, sleeper)
         began.unlink()
         peer = workers.start()
 
