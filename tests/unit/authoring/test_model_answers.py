@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etude.authoring.material import Material
-from etude.authoring.model.answers import complaint, fenced, json_of, shaped
+from etude.authoring.model.answers import _opens_deep, complaint, fenced, json_of, shaped
 from etude.authoring.model.errors import ModelAnswerRefusedError
 from etude.authoring.model.prompts import material_of, render
 from etude.authoring.model.reading_answers import (
@@ -77,6 +77,12 @@ def test_no_json_is_a_violation(text: str) -> None:
     """What holds no JSON is refused, without end or recursion."""
     with pytest.raises(ModelAnswerRefusedError):
         json_of(text)
+
+
+@pytest.mark.parametrize("text", ['{"' + '\\"' * 300_000, '{"a": "' + "[" * 60 + '"'])
+def test_brackets_in_a_text_do_not_count(text: str) -> None:
+    """Nor does a text without end keep anybody: looked at once, it is no depth."""
+    assert not _opens_deep(text)
 
 
 def test_every_mistake_is_told_with_its_path_and_unknown_keys_are_not() -> None:

@@ -19,8 +19,8 @@ _THOUGHTS: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL |
 _FENCED: Final = re.compile(r"```[A-Za-z]*[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 _LONGEST_DETAIL: Final = 200
 _DEEPEST: Final = 40
-_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
-"""A bracket, or a text, whose brackets do not count."""
+_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+"""A bracket, or a text, whose brackets do not count; one without end goes to the end, read once."""
 
 
 def mistake(path: str, rule: str, detail: object = "") -> ModelAnswerMistakeError:
